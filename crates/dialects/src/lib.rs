@@ -1,0 +1,3 @@
+//! Every network-policy dialect: read with source positions, validated as its API does, lowered to the model.
+
+pub mod source;

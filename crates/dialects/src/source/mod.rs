@@ -1,0 +1,3 @@
+//! Texts and the trees read from them.
+
+pub mod tree;

@@ -1,0 +1,3 @@
+//! The nouns of network policy.
+
+pub mod diagnostic;
