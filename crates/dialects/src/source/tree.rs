@@ -81,7 +81,9 @@ impl<'s> Node<'s> {
     /// The value of a key of a mapping; the last one where it is written twice.
     pub fn get(&self, key: &str) -> Option<&Node<'s>> {
         match &self.value {
-            Value::Map(entries) => entries.iter().rev().find(|entry| entry.key == key).map(|entry| &entry.value),
+            Value::Map(entries) => {
+                entries.iter().rev().find(|entry| entry.key == key).map(|entry| &entry.value)
+            }
             _ => None,
         }
     }
@@ -123,7 +125,8 @@ impl Source {
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<String>) -> Self {
         let text = text.into();
         let mut line_starts = vec![0];
-        line_starts.extend(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| Span::new(at + 1, at + 1).start));
+        line_starts
+            .extend(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| Span::new(at + 1, at + 1).start));
         Source { name: name.into(), text, line_starts }
     }
 
