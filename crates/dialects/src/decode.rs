@@ -1,0 +1,293 @@
+//! From a tree to the types as written, field by field, with everything that is wrong reported and nothing guessed.
+//!
+//! Each dialect states its types once with [`fields!`], in the API's own names. The macro writes the struct and its
+//! [`Decode`]: absent and `null` are both `None`, as in the API server's pointer types; a field nobody knows, one
+//! written twice and one of the wrong type are reported and remembered in `unreadable`, so that lowering can fail
+//! closed instead of going on with half an object.
+//!
+//! Types carry no places. A place is looked up by path in the tree when there is something to say about it, which is
+//! rare, and never while a correct object is read.
+
+use palisade_model::diagnostic::{Code, Diagnostic, Location, Subject};
+use palisade_model::nearest::nearest;
+use smol_str::SmolStr;
+
+use crate::apimachinery::field::Path;
+use crate::codes;
+use crate::source::tree::{Entry, Node, Source, Span, Value};
+
+/// Reads itself from a tree.
+pub trait Decode: Sized {
+    /// `None` when it cannot be read; that has been reported then.
+    fn decode(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Self>;
+}
+
+/// What reading one object needs: where its text is, which object it is, and where findings go.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    source: &'a Source,
+    root: &'a Node<'a>,
+    /// The object, as far as it is known.
+    pub subject: Subject,
+    found: &'a mut Vec<Diagnostic>,
+}
+
+/// A number or a string, as ports are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IntOrString {
+    /// A number.
+    Int(i64),
+    /// A string.
+    String(SmolStr),
+}
+
+/// A mapping of strings, in the order written.
+pub type StringMap = Vec<(SmolStr, SmolStr)>;
+
+/// Something that is there and not looked into.
+#[derive(Debug, Clone, Default)]
+pub struct Ignored;
+
+// === impl Reader ===
+
+impl<'a> Reader<'a> {
+    /// A reader for the object at `root`.
+    pub fn new(source: &'a Source, root: &'a Node<'a>, found: &'a mut Vec<Diagnostic>) -> Self {
+        Reader { source, root, subject: Subject::default(), found }
+    }
+
+    /// Where a field stands; the nearest thing around it when it is not written.
+    pub fn locate(&self, path: &Path<'_>) -> Location {
+        let mut node = self.root;
+        for segment in path.segments() {
+            let child = match (&node.value, segment.parse::<usize>()) {
+                (Value::List(items), Ok(index)) => items.get(index),
+                _ => node.get(&segment),
+            };
+            match child {
+                Some(child) => node = child,
+                None => break,
+            }
+        }
+        self.location(node.span)
+    }
+
+    /// Where a span stands.
+    pub fn location(&self, span: Span) -> Location {
+        self.source.location(span)
+    }
+
+    /// Reports something about a field.
+    pub fn report(&mut self, code: &'static Code, path: &Path<'_>, message: impl Into<String>) -> &mut Diagnostic {
+        let at = self.locate(path);
+        self.report_at(code, path, at, message)
+    }
+
+    /// Reports something about a field, with a place that is not the field's own.
+    pub fn report_at(
+        &mut self,
+        code: &'static Code,
+        path: &Path<'_>,
+        at: Location,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
+        let field = path.to_string();
+        let found = Diagnostic::new(code, message).about(self.subject.clone()).field(field).at(Some(at));
+        self.found.push(found);
+        let last = self.found.len() - 1;
+        &mut self.found[last]
+    }
+
+    /// The entries of a mapping; nothing written is an empty one.
+    pub fn mapping<'n, 's>(&mut self, node: &'n Node<'s>, path: &Path<'_>) -> Option<&'n [Entry<'s>]> {
+        match &node.value {
+            Value::Map(entries) => Some(entries),
+            Value::Null => Some(&[]),
+            other => self.wrong_type(path, "a mapping", other, node),
+        }
+    }
+
+    /// The items of a list.
+    pub fn list<'n, 's>(&mut self, node: &'n Node<'s>, path: &Path<'_>) -> Option<&'n [Node<'s>]> {
+        match &node.value {
+            Value::List(items) => Some(items),
+            other => self.wrong_type(path, "a list", other, node),
+        }
+    }
+
+    fn wrong_type<T>(&mut self, path: &Path<'_>, expected: &str, found: &Value<'_>, node: &Node<'_>) -> Option<T> {
+        let written = self.source.text().get(node.span.start as usize..node.span.end as usize).unwrap_or("").trim();
+        let quote = expected == "a string" && matches!(found, Value::Bool(_) | Value::Integer(_) | Value::Float(_));
+        let at = self.location(node.span);
+        let message = format!("expected {expected}, found {}", found.kind());
+        let diagnostic = self.report_at(&codes::WRONG_TYPE, path, at, message);
+        if quote {
+            diagnostic.help = Some(format!("YAML reads {written} as {}: write it in quotes, \"{written}\"", found.kind()));
+        }
+        None
+    }
+
+    /// Reads one field of an object, and notes in `unreadable` if that cannot be done.
+    pub fn field<T: Decode>(
+        &mut self,
+        slot: &mut Option<T>,
+        entry: &Entry<'_>,
+        path: &Path<'_>,
+        seen: &mut Vec<SmolStr>,
+        unreadable: &mut Option<String>,
+    ) {
+        let path = path.child(&entry.key);
+        if seen.iter().any(|key| *key == entry.key) {
+            let at = self.location(entry.key_span);
+            self.report_at(&codes::DUPLICATE_KEY, &path, at, format!("{} is written twice", entry.key)).help =
+                Some("only the last one would count; put both into one".to_owned());
+            unreadable.get_or_insert_with(|| format!("{} is written twice", entry.key));
+        }
+        seen.push(SmolStr::new(&entry.key));
+        *slot = None;
+        if !entry.value.is_null() {
+            *slot = T::decode(&entry.value, &path, self);
+            if slot.is_none() {
+                unreadable.get_or_insert_with(|| format!("{} cannot be read", entry.key));
+            }
+        }
+    }
+
+    /// Reports a field that the API does not have.
+    pub fn unknown(&mut self, entry: &Entry<'_>, path: &Path<'_>, known: &[&str], unreadable: &mut Option<String>) {
+        let at = self.location(entry.key_span);
+        let near = nearest(&entry.key, known.iter().copied());
+        let path = path.child(&entry.key);
+        let message = format!("unknown field \"{path}\"");
+        let diagnostic = self.report_at(&codes::UNKNOWN_FIELD, &path, at, message);
+        if let Some(near) = near.first() {
+            diagnostic.help = Some(format!("did you mean {near}?"));
+        }
+        unreadable.get_or_insert_with(|| format!("unknown field {}", entry.key));
+    }
+}
+
+/// States the types of an API in its own names, and writes their decoding.
+///
+/// Every field is optional in the struct, because in the text it may be missing; whether that is right is validation's
+/// business. Keys behind `skip` are part of the API and of no interest here.
+macro_rules! fields {
+    ($(
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $( $(#[$field_meta:meta])* $key:literal => $field:ident: $type:ty, )*
+            $( skip $($skip:literal)* )?
+        }
+    )*) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone, Default)]
+        pub struct $name {
+            $( $(#[$field_meta])* pub $field: Option<$type>, )*
+            /// What in it could not be read, if anything: lowering fails closed then.
+            pub unreadable: Option<String>,
+        }
+
+        impl $crate::decode::Decode for $name {
+            fn decode(
+                node: &$crate::source::tree::Node<'_>,
+                path: &$crate::apimachinery::field::Path<'_>,
+                reader: &mut $crate::decode::Reader<'_>,
+            ) -> Option<Self> {
+                const KNOWN: &[&str] = &[$($key,)* $($($skip,)*)?];
+                let mut object = $name::default();
+                #[allow(unused_mut)]
+                let mut seen = Vec::new();
+                for entry in reader.mapping(node, path)? {
+                    match &*entry.key {
+                        $( $key => reader.field(&mut object.$field, entry, path, &mut seen, &mut object.unreadable), )*
+                        other if KNOWN.contains(&other) => {}
+                        _ => reader.unknown(entry, path, KNOWN, &mut object.unreadable),
+                    }
+                }
+                let _ = &seen;
+                Some(object)
+            }
+        }
+    )*};
+}
+pub(crate) use fields;
+
+// === impl Decode ===
+
+impl Decode for SmolStr {
+    fn decode(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        match &node.value {
+            Value::String(text) => Some(SmolStr::new(text)),
+            other => reader.wrong_type(path, "a string", other, node),
+        }
+    }
+}
+
+impl Decode for i64 {
+    fn decode(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        match &node.value {
+            Value::Integer(number) => Some(*number),
+            other => reader.wrong_type(path, "a whole number", other, node),
+        }
+    }
+}
+
+impl Decode for bool {
+    fn decode(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        match &node.value {
+            Value::Bool(truth) => Some(*truth),
+            other => reader.wrong_type(path, "true or false", other, node),
+        }
+    }
+}
+
+impl Decode for IntOrString {
+    fn decode(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        match &node.value {
+            Value::Integer(number) => Some(IntOrString::Int(*number)),
+            Value::String(text) => Some(IntOrString::String(SmolStr::new(text))),
+            other => reader.wrong_type(path, "a number or a string", other, node),
+        }
+    }
+}
+
+impl Decode for Ignored {
+    fn decode(_: &Node<'_>, _: &Path<'_>, _: &mut Reader<'_>) -> Option<Self> {
+        Some(Ignored)
+    }
+}
+
+impl<T: Decode> Decode for Vec<T> {
+    /// All items that can be read; none if one of them cannot, because a shorter list may say something else.
+    fn decode(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let items = reader.list(node, path)?;
+        let decoded: Vec<Option<T>> =
+            items.iter().enumerate().map(|(index, item)| T::decode(item, &path.index(index), reader)).collect();
+        decoded.into_iter().collect()
+    }
+}
+
+impl Decode for StringMap {
+    fn decode(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let entries = reader.mapping(node, path)?;
+        let mut map: StringMap = Vec::with_capacity(entries.len());
+        let mut whole = true;
+        for entry in entries {
+            let path = path.key(&entry.key);
+            if map.iter().any(|(key, _)| *key == entry.key) {
+                let at = reader.location(entry.key_span);
+                reader.report_at(&codes::DUPLICATE_KEY, &path, at, format!("{} is written twice", entry.key));
+                whole = false;
+            }
+            match &entry.value.value {
+                // kubectl drops keys without a value from maps of strings no more than the server does: "" it is.
+                Value::Null => map.push((SmolStr::new(&entry.key), SmolStr::default())),
+                _ => match SmolStr::decode(&entry.value, &path, reader) {
+                    Some(value) => map.push((SmolStr::new(&entry.key), value)),
+                    None => whole = false,
+                },
+            }
+        }
+        whole.then_some(map)
+    }
+}

@@ -1,0 +1,104 @@
+//! What all Kubernetes objects share: metadata and label selectors, as written.
+
+use palisade_model::cluster::Owner;
+use palisade_model::label::{Labels, Operator, Requirement, Selector};
+use smol_str::SmolStr;
+
+use crate::decode::{Ignored, StringMap, fields};
+
+fields! {
+    /// `metadata`.
+    pub struct ObjectMeta {
+        "name" => name: SmolStr,
+        "generateName" => generate_name: SmolStr,
+        "namespace" => namespace: SmolStr,
+        "labels" => labels: StringMap,
+        "annotations" => annotations: StringMap,
+        "generation" => generation: i64,
+        "resourceVersion" => resource_version: SmolStr,
+        "ownerReferences" => owner_references: Vec<OwnerReference>,
+        skip "uid" "creationTimestamp" "deletionTimestamp" "deletionGracePeriodSeconds" "finalizers" "managedFields"
+             "selfLink" "clusterName" "initializers"
+    }
+
+    /// Who made an object.
+    pub struct OwnerReference {
+        "kind" => kind: SmolStr,
+        "name" => name: SmolStr,
+        "controller" => controller: bool,
+        skip "apiVersion" "uid" "blockOwnerDeletion"
+    }
+
+    /// A selector, as written.
+    pub struct LabelSelector {
+        "matchLabels" => match_labels: StringMap,
+        "matchExpressions" => match_expressions: Vec<LabelSelectorRequirement>,
+    }
+
+    /// One requirement of a selector, as written.
+    pub struct LabelSelectorRequirement {
+        "key" => key: SmolStr,
+        "operator" => operator: SmolStr,
+        "values" => values: Vec<SmolStr>,
+    }
+
+    /// An object whose spec is of no interest.
+    pub struct Anything {
+        "metadata" => metadata: Ignored,
+    }
+}
+
+// === impl ObjectMeta ===
+
+impl ObjectMeta {
+    /// The labels, sorted.
+    pub fn labels(&self) -> Labels {
+        Labels::new(self.labels.iter().flatten().cloned())
+    }
+
+    /// An annotation's value.
+    pub fn annotation(&self, key: &str) -> Option<&SmolStr> {
+        self.annotations.iter().flatten().find(|(k, _)| k == key).map(|(_, value)| value)
+    }
+
+    /// The controller that made the object.
+    pub fn owner(&self) -> Option<Owner> {
+        let owner = self.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
+        Some(Owner { kind: owner.kind.clone()?, name: owner.name.clone()? })
+    }
+}
+
+// === impl LabelSelector ===
+
+impl LabelSelector {
+    /// What it selects; the words for what cannot be read when that cannot be said.
+    pub fn lower(&self) -> Result<Selector, String> {
+        if let Some(what) = &self.unreadable {
+            return Err(what.clone());
+        }
+        let labels = self.match_labels.iter().flatten().map(|(key, value)| Ok(Requirement::equals(key, value)));
+        let expressions = self.match_expressions.iter().flatten().map(LabelSelectorRequirement::lower);
+        labels.chain(expressions).collect::<Result<Vec<_>, String>>().map(Selector::new)
+    }
+}
+
+impl LabelSelectorRequirement {
+    fn lower(&self) -> Result<Requirement, String> {
+        if let Some(what) = &self.unreadable {
+            return Err(what.clone());
+        }
+        let key = self.key.clone().unwrap_or_default();
+        let values = self.values.clone().unwrap_or_default();
+        let name = self.operator.as_deref().unwrap_or("");
+        let operator = match (name, values.is_empty()) {
+            ("In", false) => Operator::In(values),
+            ("NotIn", false) => Operator::NotIn(values),
+            ("Exists", true) => Operator::Exists,
+            ("DoesNotExist", true) => Operator::DoesNotExist,
+            ("In" | "NotIn", true) => return Err(format!("{name} without values on label {key}")),
+            ("Exists" | "DoesNotExist", false) => return Err(format!("{name} with values on label {key}")),
+            _ => return Err(format!("unknown operator {name:?} on label {key}")),
+        };
+        Ok(Requirement::new(key, operator))
+    }
+}

@@ -1,0 +1,146 @@
+//! Address families and blocks with exceptions.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+/// IPv4 or IPv6. A block of one family never matches an address of the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+/// A block of addresses minus exceptions. Kept canonical: host bits cleared, exceptions sorted, none that lies outside
+/// the block or inside another one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Block {
+    cidr: IpNet,
+    except: Vec<IpNet>,
+}
+
+/// Why an address is not in a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotInBlock {
+    /// It is of the other family.
+    Family,
+    /// It lies outside.
+    Outside,
+    /// It lies inside, and in this exception.
+    Excepted(IpNet),
+}
+
+// === impl Family ===
+
+impl Family {
+    /// The family of an address.
+    pub fn of(address: IpAddr) -> Self {
+        if address.is_ipv4() { Family::V4 } else { Family::V6 }
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Family::V4 => "IPv4",
+            Family::V6 => "IPv6",
+        })
+    }
+}
+
+// === impl Block ===
+
+impl Block {
+    /// A block without some of its parts.
+    pub fn new(cidr: IpNet, except: impl IntoIterator<Item = IpNet>) -> Self {
+        let cidr = cidr.trunc();
+        let overlaps = |net: &IpNet| cidr.contains(net) || net.contains(&cidr);
+        let mut except: Vec<IpNet> = except.into_iter().map(|net| net.trunc()).filter(overlaps).collect();
+        // Sorted by address then length, a net follows every net that holds it.
+        except.sort();
+        let mut kept: Vec<IpNet> = Vec::with_capacity(except.len());
+        for net in except {
+            if !kept.last().is_some_and(|last| last.contains(&net)) {
+                kept.push(net);
+            }
+        }
+        Block { cidr, except: kept }
+    }
+
+    /// The block before its exceptions.
+    pub fn cidr(&self) -> IpNet {
+        self.cidr
+    }
+
+    /// What is taken out of it.
+    pub fn except(&self) -> &[IpNet] {
+        &self.except
+    }
+
+    /// Its family.
+    pub fn family(&self) -> Family {
+        Family::of(self.cidr.addr())
+    }
+
+    /// Whether the address is in the block and in no exception.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        self.misses(address).is_none()
+    }
+
+    /// Why the address is not in it; `None` when it is.
+    pub fn misses(&self, address: IpAddr) -> Option<NotInBlock> {
+        if Family::of(address) != self.family() {
+            return Some(NotInBlock::Family);
+        }
+        if !self.cidr.contains(&address) {
+            return Some(NotInBlock::Outside);
+        }
+        self.except.iter().find(|net| net.contains(&address)).map(|net| NotInBlock::Excepted(*net))
+    }
+}
+
+impl fmt::Display for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.cidr)?;
+        for (index, net) in self.except.iter().enumerate() {
+            write!(f, "{}{net}", if index == 0 { " except " } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(cidr: &str, except: &[&str]) -> Block {
+        Block::new(cidr.parse().unwrap(), except.iter().map(|net| net.parse::<IpNet>().unwrap()))
+    }
+
+    #[test]
+    fn exceptions_are_cut_out() {
+        let block = block("203.0.113.0/24", &["203.0.113.64/26"]);
+        assert!(block.contains("203.0.113.63".parse().unwrap()));
+        assert_eq!(
+            block.misses("203.0.113.64".parse().unwrap()),
+            Some(NotInBlock::Excepted("203.0.113.64/26".parse().unwrap()))
+        );
+        assert_eq!(block.misses("203.0.114.0".parse().unwrap()), Some(NotInBlock::Outside));
+    }
+
+    #[test]
+    fn families_never_mix() {
+        assert_eq!(block("0.0.0.0/0", &[]).misses("2001:db8::7".parse().unwrap()), Some(NotInBlock::Family));
+        assert_eq!(block("::/0", &[]).misses("10.0.0.1".parse().unwrap()), Some(NotInBlock::Family));
+    }
+
+    #[test]
+    fn a_block_is_canonical() {
+        let one = block("10.1.2.3/8", &["10.2.0.0/16", "10.1.9.9/16", "10.1.2.0/24", "11.0.0.0/8"]);
+        assert_eq!(one, block("10.0.0.0/8", &["10.1.0.0/16", "10.2.0.0/16"]));
+        assert_eq!(one.to_string(), "10.0.0.0/8 except 10.1.0.0/16, 10.2.0.0/16");
+    }
+}

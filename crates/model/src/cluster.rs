@@ -1,0 +1,201 @@
+//! What runs in a cluster, as far as policies can see it: namespaces, pods, nodes, services.
+//!
+//! These are plain records, one per object, that know nothing of each other. [`crate::snapshot::Snapshot`] puts them
+//! together.
+
+use std::net::IpAddr;
+
+use smol_str::SmolStr;
+
+use crate::diagnostic::Location;
+use crate::label::{Labels, Selector};
+use crate::traffic::Protocol;
+
+/// The label that every namespace carries, with its own name as value.
+pub const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// A namespace.
+#[derive(Debug, Clone)]
+pub struct Namespace {
+    /// Its name.
+    pub name: SmolStr,
+    /// Its labels.
+    pub labels: Labels,
+    /// Where it is written.
+    pub at: Option<Location>,
+}
+
+/// A pod, or what stands for the pods of a workload's template.
+#[derive(Debug, Clone, Default)]
+pub struct Pod {
+    /// Its namespace.
+    pub namespace: SmolStr,
+    /// Its name; for a stand-in the workload's.
+    pub name: SmolStr,
+    /// Its labels.
+    pub labels: Labels,
+    /// Its addresses, the primary one first. A pod that has not started has none.
+    pub addresses: Vec<IpAddr>,
+    /// The node it runs on.
+    pub node: Option<SmolStr>,
+    /// Whether it lives in its node's network.
+    pub host_network: bool,
+    /// Succeeded or Failed: its address may be another pod's by now.
+    pub terminated: bool,
+    /// Whether it may receive traffic of its services.
+    pub ready: bool,
+    /// The ports its containers declare, in order.
+    pub ports: Vec<ContainerPort>,
+    /// The controller that made it.
+    pub owner: Option<Owner>,
+    /// Set when this is no pod but the template of a workload of this kind.
+    pub stand_in: Option<SmolStr>,
+    /// Where it is written.
+    pub at: Option<Location>,
+}
+
+/// A port that a container declares.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ContainerPort {
+    /// Its name, if it has one.
+    pub name: Option<SmolStr>,
+    /// Its protocol.
+    pub protocol: Protocol,
+    /// Its number.
+    pub number: u16,
+}
+
+/// The controller of an object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner {
+    /// Its kind.
+    pub kind: SmolStr,
+    /// Its name.
+    pub name: SmolStr,
+}
+
+/// A Deployment, StatefulSet, Job and so on, with the pod its template describes.
+#[derive(Debug, Clone)]
+pub struct Workload {
+    /// Its kind.
+    pub kind: SmolStr,
+    /// The controller that made it, as a Deployment makes ReplicaSets.
+    pub owner: Option<Owner>,
+    /// The pod of its template, under the workload's own name.
+    pub template: Pod,
+}
+
+/// A node.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// Its name.
+    pub name: SmolStr,
+    /// Its labels.
+    pub labels: Labels,
+    /// Its addresses, internal ones first.
+    pub addresses: Vec<IpAddr>,
+    /// Where it is written.
+    pub at: Option<Location>,
+}
+
+/// A service.
+#[derive(Debug, Clone)]
+pub struct Service {
+    /// Its namespace.
+    pub namespace: SmolStr,
+    /// Its name.
+    pub name: SmolStr,
+    /// Its cluster addresses; none when headless.
+    pub addresses: Vec<IpAddr>,
+    /// Its ports.
+    pub ports: Vec<ServicePort>,
+    /// The pods behind it; `None` when its endpoints are kept by somebody else.
+    pub selector: Option<Selector>,
+    /// Where it is written.
+    pub at: Option<Location>,
+}
+
+/// A port of a service.
+#[derive(Debug, Clone)]
+pub struct ServicePort {
+    /// Its name; empty when the service has one port.
+    pub name: SmolStr,
+    /// Its protocol.
+    pub protocol: Protocol,
+    /// The port clients use.
+    pub port: u16,
+    /// The port on the pods.
+    pub target: TargetPort,
+}
+
+/// The port behind a service's port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetPort {
+    /// A number.
+    Number(u16),
+    /// The name of a container's port.
+    Name(SmolStr),
+}
+
+/// Addresses behind a service, from an Endpoints object or an EndpointSlice.
+#[derive(Debug, Clone)]
+pub struct Endpoints {
+    /// Their namespace.
+    pub namespace: SmolStr,
+    /// The service they are behind.
+    pub service: SmolStr,
+    /// The ports they serve: name, protocol, number.
+    pub ports: Vec<(SmolStr, Protocol, u16)>,
+    /// The addresses that are ready.
+    pub ready: Vec<IpAddr>,
+}
+
+// === impl Pod ===
+
+impl Pod {
+    /// The number of the port with this name and protocol: the first one, as the kubelet and kube-proxy take it.
+    pub fn named_port(&self, name: &str, protocol: Protocol) -> Option<u16> {
+        self.ports
+            .iter()
+            .find(|port| port.protocol == protocol && port.name.as_deref() == Some(name))
+            .map(|port| port.number)
+    }
+
+    /// The name of the workload it belongs to: its controller, or for a ReplicaSet made by a Deployment the Deployment.
+    pub fn workload(&self) -> Option<Owner> {
+        let owner = self.owner.as_ref()?;
+        if owner.kind == "ReplicaSet"
+            && let Some(hash) = self.labels.get("pod-template-hash")
+            && let Some(name) = owner.name.strip_suffix(hash).and_then(|head| head.strip_suffix('-'))
+        {
+            return Some(Owner { kind: "Deployment".into(), name: name.into() });
+        }
+        Some(owner.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replica_set_of_a_deployment_is_the_deployment() {
+        let mut pod = Pod {
+            owner: Some(Owner { kind: "ReplicaSet".into(), name: "web-6f7c9".into() }),
+            labels: Labels::new([("pod-template-hash".into(), "6f7c9".into())]),
+            ..Pod::default()
+        };
+        assert_eq!(pod.workload(), Some(Owner { kind: "Deployment".into(), name: "web".into() }));
+        pod.labels = Labels::default();
+        assert_eq!(pod.workload().map(|owner| owner.kind), Some("ReplicaSet".into()));
+    }
+
+    #[test]
+    fn a_named_port_needs_name_and_protocol() {
+        let port = |name: &str, protocol, number| ContainerPort { name: Some(name.into()), protocol, number };
+        let pod = Pod { ports: vec![port("dns", Protocol::Udp, 53), port("dns", Protocol::Tcp, 5353)], ..Pod::default() };
+        assert_eq!(pod.named_port("dns", Protocol::Tcp), Some(5353));
+        assert_eq!(pod.named_port("dns", Protocol::Sctp), None);
+        assert_eq!(pod.named_port("web", Protocol::Tcp), None);
+    }
+}

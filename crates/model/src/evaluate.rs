@@ -1,0 +1,233 @@
+//! The plain evaluator: one connection against a snapshot, with every reason.
+//!
+//! This file is the meaning of Palisade. It is written to be read beside the semantics, from top to bottom, by
+//! somebody who knows the APIs; it scans every policy and remembers everything it saw. Whatever is faster is tested
+//! against it.
+//!
+//! ```text
+//!   a connection is allowed iff egress of its source and ingress of its destination both allow it
+//!
+//!   one direction of one pod:
+//!     1  tiers 0..251      first match    Allow, Deny, Reject decide; Pass goes to 2
+//!     2  NetworkPolicy     union          an isolated pod: any allow allows, else denied; final either way
+//!     3  tiers 253..       first match    as 1, where Pass goes to 4
+//!     4  the end                          allowed
+//! ```
+
+use std::sync::Arc;
+
+use crate::flow::{Flow, Party, Who};
+use crate::matching::{Context, Match};
+use crate::options::{Options, SelfTraffic};
+use crate::policy::{Action, Direction, Namespaces, PodSet, Policy, Rule};
+use crate::snapshot::{RankedRule, Snapshot, Stage};
+use crate::trace::{
+    Because, Bystander, Decision, Evaluation, NotSubject, RuleRef, Side, StageName, StageOutcome, StageTrace, Step,
+    StepResult, Verdict,
+};
+
+/// What becomes of a connection, and why.
+pub fn evaluate(snapshot: &Snapshot, flow: &Flow, options: &Options) -> Evaluation {
+    let context = Context { snapshot, options: *options };
+    let egress = side(&context, flow, Direction::Egress);
+    let ingress = side(&context, flow, Direction::Ingress);
+    Evaluation { flow: *flow, verdict: Verdict::of_both(egress.verdict, ingress.verdict), egress, ingress }
+}
+
+/// Whether policies have a say about this end of a connection at all: the pod that is the subject, or why not.
+pub(crate) fn subject(context: &Context<'_>, flow: &Flow, direction: Direction) -> Result<usize, Because> {
+    let (own, other) = Context::ends(flow, direction);
+    let pod = match own.who {
+        Who::Outside => return Err(Because::NotSubject(NotSubject::Outside)),
+        Who::Node(_) => return Err(Because::NotSubject(NotSubject::Node)),
+        Who::Pod(pod) if context.snapshot.pods()[pod].host_network => {
+            return Err(Because::NotSubject(NotSubject::HostNetwork));
+        }
+        Who::Pod(pod) => pod,
+    };
+    // A pod cannot be cut off from itself; through a service it can.
+    if own.who == other.who && flow.via.is_none() && context.options.self_traffic == SelfTraffic::Allow {
+        return Err(Because::OwnAddress);
+    }
+    // Its node must reach it: the kubelet probes it from there.
+    if direction == Direction::Ingress && context.is_own_node(other, pod) {
+        return Err(Because::OwnNode);
+    }
+    Ok(pod)
+}
+
+fn side(context: &Context<'_>, flow: &Flow, direction: Direction) -> Side {
+    let (_, peer) = Context::ends(flow, direction);
+    let pod = match subject(context, flow, direction) {
+        Ok(pod) => pod,
+        Err(because) => return Side { direction, verdict: Verdict::Allow, because, stages: Vec::new() },
+    };
+    let asked = Asked { context, flow, direction, pod, peer };
+    let mut stages = Vec::new();
+    for stage in Stage::PIPELINE {
+        let decided = match stage {
+            Stage::Tiers | Stage::Baseline => asked.first_match(context.snapshot.rules_of(stage), &mut stages),
+            Stage::NetworkPolicy => asked.union(&mut stages),
+        };
+        if let Some((verdict, because)) = decided {
+            return Side { direction, verdict, because, stages };
+        }
+    }
+    Side { direction, verdict: Verdict::Allow, because: Because::Default, stages }
+}
+
+/// What is asked of every stage: this connection, seen from this pod.
+struct Asked<'a> {
+    context: &'a Context<'a>,
+    flow: &'a Flow,
+    direction: Direction,
+    pod: usize,
+    peer: Party,
+}
+
+impl Asked<'_> {
+    /// First match: rules in the order of their rank; the first one that applies and matches decides.
+    fn first_match(&self, rules: &[RankedRule], stages: &mut Vec<StageTrace>) -> Option<(Verdict, Because)> {
+        for ranked in rules {
+            let policy = &self.context.snapshot.policies()[ranked.policy];
+            let rule = &policy.rules[ranked.rule];
+            if rule.direction != self.direction {
+                continue;
+            }
+            let name = StageName::Tier(ranked.tier, ranked.tier_name.clone());
+            let stage = stage(stages, name.clone());
+            if !self.context.applies(&rule.subjects, self.pod) {
+                self.stands_by(policy, &rule.subjects, stage);
+                continue;
+            }
+            let matched = self.context.rule(rule, self.pod, self.peer, self.flow);
+            let result = self.context.reason(rule, self.pod, self.peer, self.flow);
+            let failed_closed = match &result {
+                StepResult::FailedClosed { why } => Some(why.clone()),
+                _ => None,
+            };
+            stage.steps.push(step(policy, rule, result));
+            let action = match (matched, rule.action) {
+                (Match::Yes, action) => action,
+                // Fail closed: an Allow that cannot be read lets nobody through, anything else stops everybody.
+                (Match::Unknown, Action::Allow) | (Match::No, _) => continue,
+                (Match::Unknown, _) => Action::Deny,
+            };
+            let verdict = match action {
+                Action::Allow => Verdict::Allow,
+                Action::Deny => Verdict::Deny,
+                Action::Reject => Verdict::Reject,
+                Action::Pass => {
+                    stage.outcome = StageOutcome::Passed;
+                    return None;
+                }
+            };
+            stage.outcome = StageOutcome::Decided(verdict);
+            let decision = Decision {
+                object: Arc::clone(&policy.object),
+                rule: RuleRef::from(rule),
+                action,
+                failed_closed,
+                also: Vec::new(),
+                stage: name,
+            };
+            return Some((verdict, Because::Rule(decision)));
+        }
+        None
+    }
+
+    /// Union: whoever is isolated may do what any rule of any policy allows, and nothing else.
+    fn union(&self, stages: &mut Vec<StageTrace>) -> Option<(Verdict, Because)> {
+        let mut isolated_by = Vec::new();
+        let mut allowed_by: Vec<(&Policy, &Rule)> = Vec::new();
+        for index in self.context.snapshot.union_policies(self.direction) {
+            let policy = &self.context.snapshot.policies()[index];
+            let stage = stage(stages, StageName::NetworkPolicy);
+            let isolations = || policy.isolations.iter().filter(|isolation| isolation.direction == self.direction);
+            let isolates = isolations().any(|isolation| self.context.applies(&isolation.subjects, self.pod));
+            if isolates {
+                isolated_by.push(Arc::clone(&policy.object));
+            }
+            let mut applies = isolates;
+            for rule in policy.rules.iter().filter(|rule| rule.direction == self.direction) {
+                if !self.context.applies(&rule.subjects, self.pod) {
+                    continue;
+                }
+                applies = true;
+                // What cannot be read allows nobody: only a sure match counts.
+                if self.context.rule(rule, self.pod, self.peer, self.flow) == Match::Yes {
+                    allowed_by.push((policy, rule));
+                }
+                stage.steps.push(step(policy, rule, self.context.reason(rule, self.pod, self.peer, self.flow)));
+            }
+            if !applies {
+                let subjects = isolations().map(|isolation| &isolation.subjects);
+                let mut subjects = subjects.chain(policy.rules.iter().map(|rule| &rule.subjects));
+                if let Some(subjects) = subjects.next() {
+                    self.stands_by(policy, subjects, stage);
+                }
+            }
+        }
+        let stage = stages.last_mut().filter(|stage| stage.stage == StageName::NetworkPolicy)?;
+        if isolated_by.is_empty() {
+            // Rules without isolation (the 2016 API has them) open nothing, because nothing is closed.
+            stage.outcome = StageOutcome::NotIsolated;
+            return None;
+        }
+        stage.isolated_by.clone_from(&isolated_by);
+        match allowed_by.split_first() {
+            Some(((policy, rule), others)) => {
+                stage.outcome = StageOutcome::Decided(Verdict::Allow);
+                let mut also: Vec<_> = others.iter().map(|(policy, _)| Arc::clone(&policy.object)).collect();
+                also.dedup();
+                also.retain(|object| *object != policy.object);
+                let decision = Decision {
+                    object: Arc::clone(&policy.object),
+                    rule: RuleRef::from(*rule),
+                    action: Action::Allow,
+                    failed_closed: None,
+                    also,
+                    stage: StageName::NetworkPolicy,
+                };
+                Some((Verdict::Allow, Because::Rule(decision)))
+            }
+            None => {
+                stage.outcome = StageOutcome::Decided(Verdict::Deny);
+                Some((Verdict::Deny, Because::Isolation { by: isolated_by }))
+            }
+        }
+    }
+
+    /// Notes a policy that does not apply, unless it is one of another namespace, which nobody would expect to.
+    fn stands_by(&self, policy: &Policy, subjects: &[PodSet], stage: &mut StageTrace) {
+        let own = &self.context.snapshot.namespace_of(self.pod).name;
+        let elsewhere = |set: &PodSet| matches!(&set.namespaces, Namespaces::Named(name) if name != own);
+        let noted = stage.bystanders.last().is_some_and(|last| last.object == policy.object);
+        if !subjects.iter().all(elsewhere) && !noted {
+            let words: Vec<String> = subjects.iter().map(ToString::to_string).collect();
+            stage.bystanders.push(Bystander { object: Arc::clone(&policy.object), applies_to: words.join(", or ") });
+        }
+    }
+}
+
+/// The trace of the stage of that name, which is the last one or a new one.
+fn stage(stages: &mut Vec<StageTrace>, name: StageName) -> &mut StageTrace {
+    if stages.last().is_none_or(|last| last.stage != name) {
+        stages.push(StageTrace {
+            stage: name,
+            outcome: StageOutcome::NoMatch,
+            isolated_by: Vec::new(),
+            steps: Vec::new(),
+            bystanders: Vec::new(),
+        });
+    }
+    let last = stages.len() - 1;
+    &mut stages[last]
+}
+
+fn step(policy: &Policy, rule: &Rule, result: StepResult) -> Step {
+    Step { object: Arc::clone(&policy.object), rule: RuleRef::from(rule), action: rule.action, result }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,331 @@
+//! A cluster at one moment: every object once, in a fixed order, with the lookups that questions need.
+//!
+//! Building it is where objects meet: namespaces that are only mentioned come into being, templates stand for pods
+//! that do not exist, tiers get their numbers and rules their order.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+
+use smol_str::SmolStr;
+
+use crate::cluster::{Endpoints, NAMESPACE_NAME_LABEL, Namespace, Node, Owner, Pod, Service, Workload};
+use crate::flow::{Party, Who};
+use crate::label::Labels;
+use crate::policy::{Direction, Placement, Policy, Priority, Tier};
+
+mod resolve;
+
+pub use resolve::ResolveError;
+
+/// The objects of a snapshot, in any order.
+#[derive(Debug, Clone, Default)]
+pub struct Objects {
+    /// Namespaces.
+    pub namespaces: Vec<Namespace>,
+    /// Pods.
+    pub pods: Vec<Pod>,
+    /// What makes pods.
+    pub workloads: Vec<Workload>,
+    /// Nodes.
+    pub nodes: Vec<Node>,
+    /// Services.
+    pub services: Vec<Service>,
+    /// What is behind services.
+    pub endpoints: Vec<Endpoints>,
+    /// Policies.
+    pub policies: Vec<Policy>,
+    /// Tiers: their priority by name.
+    pub tiers: BTreeMap<SmolStr, u8>,
+    /// What DNS names stand for.
+    pub names: BTreeMap<String, Vec<IpAddr>>,
+}
+
+/// A cluster at one moment.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    namespaces: Vec<Namespace>,
+    pods: Vec<Pod>,
+    /// For each pod the place of its namespace.
+    pod_namespaces: Vec<usize>,
+    nodes: Vec<Node>,
+    services: Vec<Service>,
+    endpoints: Vec<Endpoints>,
+    policies: Vec<Policy>,
+    names: BTreeMap<String, Vec<IpAddr>>,
+    ranked: Vec<RankedRule>,
+    unplaced: Vec<usize>,
+    namespace_by_name: HashMap<SmolStr, usize>,
+    pod_by_name: HashMap<SmolStr, HashMap<SmolStr, usize>>,
+    node_by_name: HashMap<SmolStr, usize>,
+    by_address: HashMap<IpAddr, Who>,
+}
+
+/// A first-match rule with its place in the order of all of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RankedRule {
+    /// The tier's number.
+    pub tier: u8,
+    /// The tier's name.
+    pub tier_name: SmolStr,
+    /// The policy's priority.
+    pub priority: Priority,
+    /// The rule's index in its direction.
+    pub index: u32,
+    /// The policy's place in the snapshot, which is by kind, namespace and name.
+    pub policy: usize,
+    /// The rule's place in the policy.
+    pub rule: usize,
+}
+
+/// The steps of the pipeline, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// Tiers 0 to 251: the first rule that matches decides; Pass leads to the next stage.
+    Tiers,
+    /// NetworkPolicy: for isolated pods, any allow allows, else denied; final.
+    NetworkPolicy,
+    /// Tiers from 253: the first rule that matches decides; Pass leads to the end.
+    Baseline,
+}
+
+// === impl Stage ===
+
+impl Stage {
+    /// The pipeline.
+    pub const PIPELINE: [Stage; 3] = [Stage::Tiers, Stage::NetworkPolicy, Stage::Baseline];
+
+    /// The last tier before the NetworkPolicy stage.
+    pub const LAST_TIER: u8 = 251;
+}
+
+// === impl Snapshot ===
+
+impl Snapshot {
+    /// Puts the objects together.
+    pub fn new(objects: Objects) -> Self {
+        let Objects { namespaces, pods, workloads, nodes, services, endpoints, policies, tiers, names } = objects;
+        let pods = with_stand_ins(pods, workloads);
+        let mut snapshot = Snapshot { pods, nodes, services, endpoints, policies, names, ..Snapshot::default() };
+        snapshot.pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        snapshot.nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        snapshot.services.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        snapshot.policies.sort_by(|a, b| a.object.cmp(&b.object));
+        snapshot.place_namespaces(namespaces);
+        snapshot.index();
+        snapshot.rank(&tiers);
+        snapshot
+    }
+
+    /// All namespaces, by name.
+    pub fn namespaces(&self) -> &[Namespace] {
+        &self.namespaces
+    }
+
+    /// All pods, by namespace and name; terminated ones too.
+    pub fn pods(&self) -> &[Pod] {
+        &self.pods
+    }
+
+    /// All nodes, by name.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// All services, by namespace and name.
+    pub fn services(&self) -> &[Service] {
+        &self.services
+    }
+
+    /// All policies, by kind, namespace and name.
+    pub fn policies(&self) -> &[Policy] {
+        &self.policies
+    }
+
+    /// The first-match rules in their order.
+    pub fn ranked(&self) -> &[RankedRule] {
+        &self.ranked
+    }
+
+    /// Policies that name a tier which does not exist: they have no place, and do nothing.
+    pub fn unplaced(&self) -> impl Iterator<Item = &Policy> {
+        self.unplaced.iter().map(|index| &self.policies[*index])
+    }
+
+    /// The first-match rules of a stage.
+    pub fn rules_of(&self, stage: Stage) -> &[RankedRule] {
+        let split = self.ranked.partition_point(|rule| rule.tier <= Stage::LAST_TIER);
+        match stage {
+            Stage::Tiers => &self.ranked[..split],
+            Stage::Baseline => &self.ranked[split..],
+            Stage::NetworkPolicy => &[],
+        }
+    }
+
+    /// A pod's namespace.
+    pub fn namespace_of(&self, pod: usize) -> &Namespace {
+        &self.namespaces[self.pod_namespaces[pod]]
+    }
+
+    /// A namespace by name.
+    pub fn namespace(&self, name: &str) -> Option<&Namespace> {
+        self.namespace_by_name.get(name).map(|index| &self.namespaces[*index])
+    }
+
+    /// The place of a pod by name.
+    pub fn pod(&self, namespace: &str, name: &str) -> Option<usize> {
+        self.pod_by_name.get(namespace)?.get(name).copied()
+    }
+
+    /// The place of a node by name.
+    pub fn node(&self, name: &str) -> Option<usize> {
+        self.node_by_name.get(name).copied()
+    }
+
+    /// Whose address this is.
+    pub fn who_has(&self, address: IpAddr) -> Who {
+        self.by_address.get(&address).copied().unwrap_or(Who::Outside)
+    }
+
+    /// The DNS names that are known to stand for an address.
+    pub fn names_of(&self, address: IpAddr) -> impl Iterator<Item = &str> {
+        self.names.iter().filter(move |(_, addresses)| addresses.contains(&address)).map(|(name, _)| name.as_str())
+    }
+
+    /// A party in words: `shop/web 10.1.0.12`, `node worker-0`, `203.0.113.7`.
+    pub fn describe(&self, party: Party) -> String {
+        match (party.who, party.address) {
+            (Who::Pod(pod), _) => format!("{}/{}", self.pods[pod].namespace, self.pods[pod].name),
+            (Who::Node(node), _) => format!("node {}", self.nodes[node].name),
+            (Who::Outside, Some(address)) => address.to_string(),
+            (Who::Outside, None) => "outside".to_owned(),
+        }
+    }
+
+    /// Gives every namespace its name label, and makes those that are only mentioned.
+    fn place_namespaces(&mut self, declared: Vec<Namespace>) {
+        let mut all: BTreeMap<SmolStr, Namespace> = declared.into_iter().map(|ns| (ns.name.clone(), ns)).collect();
+        let mentioned: BTreeSet<SmolStr> = (self.pods.iter().map(|pod| pod.namespace.clone()))
+            .chain(self.services.iter().map(|service| service.namespace.clone()))
+            .chain(self.policies.iter().filter_map(|policy| policy.object.namespace.clone()))
+            .collect();
+        for name in mentioned {
+            let fresh = || Namespace { name: name.clone(), labels: Labels::default(), at: None };
+            all.entry(name.clone()).or_insert_with(fresh);
+        }
+        self.namespaces = all.into_values().collect();
+        for namespace in &mut self.namespaces {
+            namespace.labels.set(NAMESPACE_NAME_LABEL.into(), namespace.name.clone());
+        }
+    }
+
+    fn index(&mut self) {
+        let names = |(index, ns): (usize, &Namespace)| (ns.name.clone(), index);
+        self.namespace_by_name = self.namespaces.iter().enumerate().map(names).collect();
+        self.pod_namespaces = self.pods.iter().map(|pod| self.namespace_by_name[&pod.namespace]).collect();
+        for (index, pod) in self.pods.iter().enumerate() {
+            self.pod_by_name.entry(pod.namespace.clone()).or_default().insert(pod.name.clone(), index);
+        }
+        for (index, node) in self.nodes.iter().enumerate() {
+            self.node_by_name.insert(node.name.clone(), index);
+            for address in &node.addresses {
+                self.by_address.entry(*address).or_insert(Who::Node(index));
+            }
+        }
+        // An address that several pods claim is the first one's that lives there; the terminated have none.
+        let own_network = |pod: &Pod| !pod.host_network;
+        let host_network = |pod: &Pod| pod.host_network;
+        for network in [own_network as fn(&Pod) -> bool, host_network] {
+            for (index, pod) in self.pods.iter().enumerate().filter(|(_, pod)| !pod.terminated && network(pod)) {
+                for address in &pod.addresses {
+                    self.by_address.entry(*address).or_insert(Who::Pod(index));
+                }
+            }
+        }
+    }
+
+    /// Orders the first-match rules: (tier, priority, rule index, kind, namespace, name).
+    fn rank(&mut self, tiers: &BTreeMap<SmolStr, u8>) {
+        for (policy_index, policy) in self.policies.iter().enumerate() {
+            let Placement::Tier { tier, priority } = &policy.placement else { continue };
+            let (number, name) = match tier {
+                Tier::Fixed(number, name) => (*number, SmolStr::new_static(name)),
+                Tier::Named(name) => match tiers.get(name) {
+                    Some(number) => (*number, name.clone()),
+                    None => {
+                        self.unplaced.push(policy_index);
+                        continue;
+                    }
+                },
+            };
+            self.ranked.extend(policy.rules.iter().enumerate().map(|(rule_index, rule)| RankedRule {
+                tier: number,
+                tier_name: name.clone(),
+                priority: *priority,
+                index: rule.index,
+                policy: policy_index,
+                rule: rule_index,
+            }));
+        }
+        // Policies are sorted by (kind, namespace, name) already, so their place is the rest of the rank.
+        let rank = |rule: &RankedRule| (rule.tier, rule.priority, rule.index, rule.policy);
+        self.ranked.sort_by(|a, b| rank(a).cmp(&rank(b)));
+    }
+
+    /// The union policies that say something about a direction: their places.
+    pub fn union_policies(&self, direction: Direction) -> impl Iterator<Item = usize> {
+        self.policies.iter().enumerate().filter(move |(_, policy)| {
+            policy.placement == Placement::Union
+                && (policy.isolations.iter().any(|isolation| isolation.direction == direction)
+                    || policy.rules.iter().any(|rule| rule.direction == direction))
+        }).map(|(index, _)| index)
+    }
+}
+
+/// Adds, for every workload without pods of its own, the pod of its template.
+fn with_stand_ins(mut pods: Vec<Pod>, workloads: Vec<Workload>) -> Vec<Pod> {
+    type Key = (SmolStr, SmolStr, SmolStr);
+    let key = |namespace: &SmolStr, owner: &Owner| -> Key {
+        (namespace.clone(), owner.kind.clone(), owner.name.clone())
+    };
+    let own = |workload: &Workload| {
+        (workload.template.namespace.clone(), workload.kind.clone(), workload.template.name.clone())
+    };
+    let known: BTreeSet<Key> = workloads.iter().map(own).collect();
+    // Whoever made something that is here needs no stand-in: a Deployment is there through its ReplicaSet's pods.
+    let mut staffed: BTreeSet<Key> = BTreeSet::new();
+    for pod in &pods {
+        staffed.extend([&pod.owner, &pod.workload()].into_iter().flatten().map(|owner| key(&pod.namespace, owner)));
+    }
+    for workload in &workloads {
+        if let Some(owner) = &workload.owner
+            && staffed.contains(&own(workload))
+        {
+            staffed.insert(key(&workload.template.namespace, owner));
+        }
+    }
+    let taken: BTreeSet<(SmolStr, SmolStr)> =
+        pods.iter().map(|pod| (pod.namespace.clone(), pod.name.clone())).collect();
+    let mut stand_ins: BTreeMap<(SmolStr, SmolStr), Pod> = BTreeMap::new();
+    for workload in workloads {
+        let made_by_known =
+            workload.owner.as_ref().is_some_and(|owner| known.contains(&key(&workload.template.namespace, owner)));
+        let name = (workload.template.namespace.clone(), workload.template.name.clone());
+        if !made_by_known && !staffed.contains(&own(&workload)) && !taken.contains(&name) {
+            let stand_in = Pod { stand_in: Some(workload.kind.clone()), ..workload.template };
+            // Two workloads of one name (a Deployment and a Job): the first by kind keeps the name.
+            match stand_ins.entry(name) {
+                std::collections::btree_map::Entry::Vacant(free) => drop(free.insert(stand_in)),
+                std::collections::btree_map::Entry::Occupied(mut held) => {
+                    if stand_in.stand_in < held.get().stand_in {
+                        held.insert(stand_in);
+                    }
+                }
+            }
+        }
+    }
+    pods.extend(stand_ins.into_values());
+    pods
+}
+
+#[cfg(test)]
+mod tests;

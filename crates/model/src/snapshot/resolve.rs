@@ -1,0 +1,297 @@
+//! From a question as written to the concrete connections it asks about.
+
+use std::net::IpAddr;
+
+use smol_str::SmolStr;
+use thiserror::Error;
+
+use super::Snapshot;
+use crate::address::Family;
+use crate::cluster::{Pod, Service, ServicePort, TargetPort};
+use crate::flow::{EndpointPattern, Flow, FlowPattern, Glob, Party, Who};
+use crate::nearest::nearest;
+use crate::traffic::{Protocol, Traffic};
+
+/// A question about somebody who is not there. Not retryable: the question or the world must change.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ResolveError {
+    /// No such pod or workload.
+    #[error("no pod or workload {name}{}", did_you_mean(nearest))]
+    Pod {
+        /// As asked.
+        name: String,
+        /// Names that exist.
+        nearest: Vec<String>,
+    },
+    /// No such namespace.
+    #[error("no namespace {name}{}", did_you_mean(nearest))]
+    Namespace {
+        /// As asked.
+        name: String,
+        /// Names that exist.
+        nearest: Vec<String>,
+    },
+    /// The pod is over.
+    #[error("pod {0} has terminated: it has no network any more")]
+    Terminated(String),
+    /// No such node.
+    #[error("no node {name}{}", did_you_mean(nearest))]
+    Node {
+        /// As asked.
+        name: String,
+        /// Names that exist.
+        nearest: Vec<String>,
+    },
+    /// No such service.
+    #[error("no service {name}{}", did_you_mean(nearest))]
+    Service {
+        /// As asked.
+        name: String,
+        /// Names that exist.
+        nearest: Vec<String>,
+    },
+    /// The service has no such port.
+    #[error("service {service} has no port {traffic}: it has {ports}")]
+    ServicePort {
+        /// The service.
+        service: String,
+        /// As asked.
+        traffic: Traffic,
+        /// What it has.
+        ports: String,
+    },
+    /// Nobody is behind the service.
+    #[error("service {0} has no ready backend")]
+    NoBackend(String),
+    /// A wildcard that stands for nobody.
+    #[error("{0} matches no pod")]
+    Nobody(String),
+    /// All that is left is a pod and itself.
+    #[error("{0} matches no flow: a wildcard never stands for a pod and itself")]
+    OnlySelf(String),
+}
+
+fn did_you_mean(nearest: &[String]) -> String {
+    if nearest.is_empty() { String::new() } else { format!("\n  did you mean {}?", nearest.join(", ")) }
+}
+
+/// An end that was found: who it is and, where the question named one, the address.
+type Found = (Who, Option<IpAddr>);
+
+impl Snapshot {
+    /// The concrete connections that a question asks about, in a fixed order, at least one.
+    pub fn flows(&self, pattern: &FlowPattern) -> Result<Vec<Flow>, ResolveError> {
+        let sources = self.endpoints_of(&pattern.source)?;
+        let open = pattern.source.is_open() || pattern.destination.is_open();
+        let mut flows = Vec::new();
+        if let Some(via) = self.service_of(&pattern.destination)? {
+            let backends = self.backends(&self.services[via], pattern.traffic)?;
+            for source in &sources {
+                for (backend, port) in &backends {
+                    if !(open && source.0 == backend.0 && matches!(source.0, Who::Pod(_))) {
+                        let traffic = Traffic { port: *port, ..pattern.traffic };
+                        flows.push(Flow { via: Some(via), ..self.flow(*source, *backend, traffic) });
+                    }
+                }
+            }
+        } else {
+            let destinations = self.endpoints_of(&pattern.destination)?;
+            for source in &sources {
+                for destination in &destinations {
+                    if !(open && source.0 == destination.0 && matches!(source.0, Who::Pod(_))) {
+                        flows.push(self.flow(*source, *destination, pattern.traffic));
+                    }
+                }
+            }
+        }
+        if flows.is_empty() { Err(ResolveError::OnlySelf(pattern.to_string())) } else { Ok(flows) }
+    }
+
+    /// One connection. Where no address is given, both ends use the first family that both have.
+    pub fn flow(&self, source: Found, destination: Found, traffic: Traffic) -> Flow {
+        let family = self.families(source, destination).first().copied();
+        let party = |(who, given): Found| {
+            let own = self.addresses(who);
+            let address = match family {
+                Some(family) => own.iter().find(|address| Family::of(**address) == family),
+                None => own.first(),
+            };
+            Party { who, address: given.or(address.copied()) }
+        };
+        Flow { source: party(source), destination: party(destination), traffic, via: None }
+    }
+
+    /// The families two ends can use with each other, the preferred one first. An end without any address goes along
+    /// with the other.
+    pub fn families(&self, source: Found, destination: Found) -> Vec<Family> {
+        let of = |(who, given): Found| -> Vec<Family> {
+            let mut families: Vec<Family> = Vec::new();
+            let addresses: &[IpAddr] = match &given {
+                Some(address) => std::slice::from_ref(address),
+                None => self.addresses(who),
+            };
+            for family in addresses.iter().map(|address| Family::of(*address)) {
+                if !families.contains(&family) {
+                    families.push(family);
+                }
+            }
+            families
+        };
+        let (source, destination) = (of(source), of(destination));
+        if source.is_empty() {
+            return destination;
+        }
+        if destination.is_empty() {
+            return source;
+        }
+        source.into_iter().filter(|family| destination.contains(family)).collect()
+    }
+
+    /// The same connection over another family, where both ends have it.
+    pub fn over(&self, flow: &Flow, family: Family) -> Option<Flow> {
+        let party = |party: Party| {
+            let own = self.addresses(party.who);
+            let address = own.iter().find(|address| Family::of(**address) == family).copied();
+            (address.is_some() || own.is_empty()).then_some(Party { address, ..party })
+        };
+        Some(Flow { source: party(flow.source)?, destination: party(flow.destination)?, ..*flow })
+    }
+
+    fn addresses(&self, who: Who) -> &[IpAddr] {
+        match who {
+            Who::Pod(pod) => &self.pods[pod].addresses,
+            Who::Node(node) => &self.nodes[node].addresses,
+            Who::Outside => &[],
+        }
+    }
+
+    fn endpoints_of(&self, pattern: &EndpointPattern) -> Result<Vec<Found>, ResolveError> {
+        match pattern {
+            EndpointPattern::Address(address) => Ok(vec![(self.who_has(*address), Some(*address))]),
+            EndpointPattern::Node(name) => match self.node(name) {
+                Some(node) => Ok(vec![(Who::Node(node), None)]),
+                None => {
+                    let near = nearest(name, self.nodes.iter().map(|node| node.name.as_str()));
+                    let nearest = near.into_iter().map(|name| format!("node:{name}")).collect();
+                    Err(ResolveError::Node { name: name.to_string(), nearest })
+                }
+            },
+            EndpointPattern::Pods { namespace, name } => {
+                let pods = self.pods_of(namespace, name)?;
+                Ok(pods.into_iter().map(|pod| (Who::Pod(pod), None)).collect())
+            }
+            // The destination side is resolved with its port by `backends`; a source is refused when parsed.
+            EndpointPattern::Service { .. } => Err(ResolveError::Nobody(pattern.to_string())),
+        }
+    }
+
+    fn pods_of(&self, namespace: &Glob, name: &Glob) -> Result<Vec<usize>, ResolveError> {
+        let living = |(_, pod): &(usize, &Pod)| !pod.terminated && namespace.matches(&pod.namespace);
+        let found: Vec<usize> =
+            self.pods.iter().enumerate().filter(living).filter(|(_, pod)| name.matches(&pod.name)).map(|(i, _)| i).collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let Some(exact) = name.exact() else { return Err(ResolveError::Nobody(format!("{namespace}/{name}"))) };
+        // No pod of that name: perhaps it is the name of what made the pods.
+        let made_by = |pod: &Pod| {
+            [pod.workload(), pod.owner.clone()].into_iter().flatten().any(|owner| owner.name == exact)
+        };
+        let found: Vec<usize> =
+            self.pods.iter().enumerate().filter(living).filter(|(_, pod)| made_by(pod)).map(|(i, _)| i).collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        Err(self.no_pod(namespace, exact))
+    }
+
+    fn no_pod(&self, namespace: &Glob, name: &str) -> ResolveError {
+        let full = format!("{namespace}/{name}");
+        if let Some(namespace) = namespace.exact() {
+            if self.pod(namespace, name).is_some() {
+                return ResolveError::Terminated(full);
+            }
+            if self.namespace(namespace).is_none() {
+                let near = nearest(namespace, self.namespaces.iter().map(|ns| ns.name.as_str()));
+                let nearest = near.into_iter().map(|ns| format!("{ns}/{name}")).collect();
+                return ResolveError::Namespace { name: namespace.to_owned(), nearest };
+            }
+        }
+        let here: Vec<&Pod> =
+            self.pods.iter().filter(|pod| !pod.terminated && namespace.matches(&pod.namespace)).collect();
+        let workloads: Vec<SmolStr> = here.iter().filter_map(|pod| pod.workload()).map(|owner| owner.name).collect();
+        let candidates = workloads.iter().map(SmolStr::as_str).chain(here.iter().map(|pod| pod.name.as_str()));
+        let mut near: Vec<String> = nearest(name, candidates).into_iter().map(|n| format!("{namespace}/{n}")).collect();
+        if near.is_empty() {
+            // The right name in another namespace is the next best guess.
+            let elsewhere = self.pods.iter().filter(|pod| {
+                !pod.terminated && (pod.name == name || pod.workload().is_some_and(|owner| owner.name == name))
+            });
+            near = elsewhere.map(|pod| format!("{}/{name}", pod.namespace)).collect();
+            near.dedup();
+            near.truncate(3);
+        }
+        ResolveError::Pod { name: full, nearest: near }
+    }
+
+    /// The service that a destination names, by name or by one of its cluster addresses.
+    fn service_of(&self, destination: &EndpointPattern) -> Result<Option<usize>, ResolveError> {
+        match destination {
+            EndpointPattern::Service { namespace, name } => {
+                let found = self.services.iter().position(|s| s.namespace == *namespace && s.name == *name);
+                found.map(Some).ok_or_else(|| {
+                    let here = self.services.iter().filter(|service| service.namespace == *namespace);
+                    let near = nearest(name, here.map(|service| service.name.as_str()));
+                    let nearest = near.into_iter().map(|name| format!("svc:{namespace}/{name}")).collect();
+                    ResolveError::Service { name: format!("{namespace}/{name}"), nearest }
+                })
+            }
+            EndpointPattern::Address(address) => Ok(self.services.iter().position(|s| s.addresses.contains(address))),
+            _ => Ok(None),
+        }
+    }
+
+    /// The ready backends of a service, each with the port it serves there.
+    fn backends(&self, service: &Service, traffic: Traffic) -> Result<Vec<(Found, u16)>, ResolveError> {
+        let full = format!("{}/{}", service.namespace, service.name);
+        let Some(port) = service.ports.iter().find(|p| p.protocol == traffic.protocol && p.port == traffic.port) else {
+            let ports: Vec<String> = service.ports.iter().map(|p| format!("{}/{}", p.protocol, p.port)).collect();
+            let ports = if ports.is_empty() { "none".to_owned() } else { ports.join(", ") };
+            return Err(ResolveError::ServicePort { service: full, traffic, ports });
+        };
+        let listed: Vec<_> =
+            self.endpoints.iter().filter(|e| e.namespace == service.namespace && e.service == service.name).collect();
+        let mut backends: Vec<(Found, u16)> = Vec::new();
+        if listed.is_empty() {
+            self.selected_backends(service, port, &mut backends);
+        } else {
+            for endpoints in listed {
+                let served = |(name, protocol, _): &&(SmolStr, Protocol, u16)| {
+                    *protocol == port.protocol && (*name == port.name || endpoints.ports.len() == 1)
+                };
+                if let Some((_, _, number)) = endpoints.ports.iter().find(served) {
+                    let ready = endpoints.ready.iter();
+                    backends.extend(ready.map(|address| ((self.who_has(*address), Some(*address)), *number)));
+                }
+            }
+        }
+        backends.sort();
+        backends.dedup();
+        if backends.is_empty() { Err(ResolveError::NoBackend(full)) } else { Ok(backends) }
+    }
+
+    /// Without endpoint objects, the backends are the ready pods the service selects.
+    fn selected_backends(&self, service: &Service, port: &ServicePort, backends: &mut Vec<(Found, u16)>) {
+        let Some(selector) = &service.selector else { return };
+        for (index, pod) in self.pods.iter().enumerate() {
+            let behind = pod.namespace == service.namespace && !pod.terminated && pod.ready;
+            if behind && selector.matches(&pod.labels) {
+                let number = match &port.target {
+                    TargetPort::Number(number) => Some(*number),
+                    TargetPort::Name(name) => pod.named_port(name, port.protocol),
+                };
+                backends.extend(number.map(|number| ((Who::Pod(index), None), number)));
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Protocols, ports, and the traffic of one connection with its text form (`tcp/80`, `icmp/8/0`).
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// What the APIs can tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+    /// ICMP, and ICMPv6 on IPv6.
+    Icmp,
+}
+
+/// Ports from first to last, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortRange {
+    /// The first port of the range.
+    pub first: u16,
+    /// The last port of the range.
+    pub last: u16,
+}
+
+/// What one connection carries: the protocol and, depending on it, ports or an ICMP type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Traffic {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The destination's port, for protocols with ports.
+    pub port: u16,
+    /// The source's port, where the question names one.
+    pub source_port: Option<u16>,
+    /// Type and code, for ICMP, where the question names them.
+    pub icmp: Option<(u8, Option<u8>)>,
+}
+
+/// A traffic text that says nothing. Not retryable: the text is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TrafficError {
+    /// The protocol is none of ours.
+    #[error("unknown protocol {0:?}: expected tcp/PORT, udp/PORT, sctp/PORT or icmp[/TYPE[/CODE]]")]
+    Protocol(String),
+    /// No port, or not a number from 1 to 65535.
+    #[error("{0:?} is not a port: expected a number from 1 to 65535, as in {1}/80")]
+    Port(String, Protocol),
+    /// Not a number from 0 to 255.
+    #[error("{0:?} is not an ICMP type or code: expected a number from 0 to 255")]
+    Icmp(String),
+    /// More text than a traffic has.
+    #[error("cannot read {0:?} after the traffic: expected nothing, or `sport PORT`")]
+    Trailing(String),
+    /// No text.
+    #[error("the traffic is missing: add for example tcp/80")]
+    Missing,
+}
+
+// === impl Protocol ===
+
+impl Protocol {
+    /// Whether it has ports.
+    pub fn has_ports(self) -> bool {
+        self != Protocol::Icmp
+    }
+
+    /// The name as Kubernetes writes it.
+    pub fn as_kubernetes(self) -> &'static str {
+        match self {
+            Protocol::Tcp => "TCP",
+            Protocol::Udp => "UDP",
+            Protocol::Sctp => "SCTP",
+            Protocol::Icmp => "ICMP",
+        }
+    }
+
+    /// From the name as Kubernetes writes it; it is case-sensitive there.
+    pub fn from_kubernetes(text: &str) -> Option<Self> {
+        [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter().find(|protocol| protocol.as_kubernetes() == text)
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Protocol::Tcp => "tcp",
+            Protocol::Udp => "udp",
+            Protocol::Sctp => "sctp",
+            Protocol::Icmp => "icmp",
+        })
+    }
+}
+
+// === impl PortRange ===
+
+impl PortRange {
+    /// Every port.
+    pub const ALL: PortRange = PortRange { first: 0, last: u16::MAX };
+
+    /// One port.
+    pub fn single(port: u16) -> Self {
+        PortRange { first: port, last: port }
+    }
+
+    /// Whether the port is in it.
+    pub fn contains(self, port: u16) -> bool {
+        (self.first..=self.last).contains(&port)
+    }
+}
+
+impl fmt::Display for PortRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PortRange { first, last } if first == last => write!(f, "{first}"),
+            PortRange { first, last } => write!(f, "{first}-{last}"),
+        }
+    }
+}
+
+// === impl Traffic ===
+
+impl Traffic {
+    /// A connection to a port.
+    pub fn new(protocol: Protocol, port: u16) -> Self {
+        Traffic { protocol, port, source_port: None, icmp: None }
+    }
+}
+
+impl fmt::Display for Traffic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.protocol, self.icmp) {
+            (Protocol::Icmp, None) => f.write_str("icmp"),
+            (Protocol::Icmp, Some((kind, None))) => write!(f, "icmp/{kind}"),
+            (Protocol::Icmp, Some((kind, Some(code)))) => write!(f, "icmp/{kind}/{code}"),
+            (protocol, _) => write!(f, "{protocol}/{}", self.port),
+        }?;
+        match self.source_port {
+            Some(port) => write!(f, " sport {port}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for Traffic {
+    type Err = TrafficError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut words = text.split_whitespace();
+        let first = words.next().ok_or(TrafficError::Missing)?;
+        let mut parts = first.split('/');
+        let name = parts.next().unwrap_or("");
+        let protocol = match name.to_ascii_lowercase().as_str() {
+            "tcp" => Protocol::Tcp,
+            "udp" => Protocol::Udp,
+            "sctp" => Protocol::Sctp,
+            "icmp" => Protocol::Icmp,
+            _ => return Err(TrafficError::Protocol(name.to_owned())),
+        };
+        let mut traffic = Traffic::new(protocol, 0);
+        if protocol.has_ports() {
+            traffic.port = port(parts.next().unwrap_or(""), protocol)?;
+        } else if let Some(kind) = parts.next() {
+            let code = parts.next().map(icmp_number).transpose()?;
+            traffic.icmp = Some((icmp_number(kind)?, code));
+        }
+        if let Some(rest) = parts.next() {
+            return Err(TrafficError::Trailing(rest.to_owned()));
+        }
+        match (words.next(), words.next(), words.next()) {
+            (None, ..) => {}
+            (Some("sport"), Some(number), None) if protocol.has_ports() => {
+                traffic.source_port = Some(port(number, protocol)?);
+            }
+            (Some(word), ..) => return Err(TrafficError::Trailing(word.to_owned())),
+        }
+        Ok(traffic)
+    }
+}
+
+fn port(text: &str, protocol: Protocol) -> Result<u16, TrafficError> {
+    match text.parse() {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err(TrafficError::Port(text.to_owned(), protocol)),
+    }
+}
+
+fn icmp_number(text: &str) -> Result<u8, TrafficError> {
+    text.parse().map_err(|_| TrafficError::Icmp(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    macro_rules! reads {
+        ($($text:literal => $display:literal;)*) => {
+            #[test]
+            fn reads() {
+                $(assert_eq!($text.parse::<Traffic>().map(|t| t.to_string()), Ok($display.to_owned()));)*
+            }
+        };
+    }
+
+    reads! {
+        "tcp/80" => "tcp/80";
+        "UDP/53" => "udp/53";
+        "sctp/9003 sport 5000" => "sctp/9003 sport 5000";
+        "icmp" => "icmp";
+        "icmp/8" => "icmp/8";
+        "icmp/3/1" => "icmp/3/1";
+    }
+
+    #[test]
+    fn refuses() {
+        for text in ["", "tcp", "tcp/0", "tcp/65536", "tcp/http", "tcp/80/x", "icmp/256", "gre", "tcp/80 sport", "icmp sport 5", "tcp/80 sport 1 2"] {
+            assert!(text.parse::<Traffic>().is_err(), "{text:?}");
+        }
+    }
+}
