@@ -56,6 +56,12 @@ impl<'a> Reader<'a> {
         Reader { source, root, subject: Subject::default(), found }
     }
 
+    /// Reads something whose findings nobody wants, e.g. an object that is already stored.
+    pub fn quietly<T>(&self, read: impl FnOnce(&mut Reader<'_>) -> T) -> T {
+        let mut nobody = Vec::new();
+        read(&mut Reader { source: self.source, root: self.root, subject: self.subject.clone(), found: &mut nobody })
+    }
+
     /// Where a field stands; the nearest thing around it when it is not written.
     pub fn locate(&self, path: &Path<'_>) -> Location {
         let mut node = self.root;

@@ -15,6 +15,7 @@ pub struct Path<'p> {
 
 #[derive(Debug, Clone, Copy)]
 enum Segment<'p> {
+    Root,
     Field(&'p str),
     Index(usize),
     Key(&'p str),
@@ -166,6 +167,22 @@ impl<'p> Path<'p> {
         Path { parent: None, segment: Segment::Field(field) }
     }
 
+    /// The object itself: a path that writes nothing, to start from.
+    pub fn root() -> Path<'static> {
+        Path { parent: None, segment: Segment::Root }
+    }
+
+    /// The steps from the object to the field; an index is its number.
+    pub fn segments(&self) -> Vec<String> {
+        let mut steps = self.parent.map(Path::segments).unwrap_or_default();
+        match self.segment {
+            Segment::Root => {}
+            Segment::Field(name) | Segment::Key(name) => steps.push(name.to_owned()),
+            Segment::Index(index) => steps.push(index.to_string()),
+        }
+        steps
+    }
+
     /// The field below: `spec.ingress`.
     pub fn child<'c>(&'c self, field: &'c str) -> Path<'c> {
         Path { parent: Some(self), segment: Segment::Field(field) }
@@ -188,8 +205,11 @@ impl fmt::Display for Path<'_> {
             parent.fmt(f)?;
         }
         match self.segment {
-            Segment::Field(field) if self.parent.is_some() => write!(f, ".{field}"),
-            Segment::Field(field) => f.write_str(field),
+            Segment::Root => Ok(()),
+            Segment::Field(field) => match self.parent {
+                None | Some(Path { segment: Segment::Root, .. }) => f.write_str(field),
+                Some(_) => write!(f, ".{field}"),
+            },
             Segment::Index(index) => write!(f, "[{index}]"),
             Segment::Key(key) => write!(f, "[{key}]"),
         }

@@ -1,0 +1,82 @@
+//! The objects that policies are about: namespaces, pods and what makes them, nodes, services and their endpoints.
+//!
+//! Only what policies can see is read. These objects come from a running cluster as often as from a repository, so
+//! whatever else they hold is passed over, and a part that cannot be read is reported and left out.
+
+pub mod endpoints;
+pub mod namespace;
+pub mod node;
+pub mod pod;
+pub mod service;
+pub mod workload;
+
+use std::net::IpAddr;
+
+use crate::apimachinery::field::Path;
+use crate::codes;
+use crate::decode::{Decode, Reader};
+use crate::meta::ObjectMeta;
+use crate::object::Header;
+use crate::source::tree::{Node, Value};
+
+/// Validates nothing: an update of an object that is no policy is the API server's business.
+fn no_update(_: &Node<'_>, _: &Header, _: &Node<'_>, _: &mut Reader<'_>) {}
+
+/// `metadata`, or an empty one.
+fn metadata(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> ObjectMeta {
+    let meta = node.get("metadata").filter(|meta| !meta.is_null());
+    meta.and_then(|meta| ObjectMeta::decode(meta, &path.child("metadata"), reader)).unwrap_or_default()
+}
+
+/// The field at a dotted path below a node.
+fn dig<'n, 's>(node: &'n Node<'s>, path: &str) -> Option<&'n Node<'s>> {
+    path.split('.').try_fold(node, |node, key| node.get(key)).filter(|node| !node.is_null())
+}
+
+/// A field of text.
+fn text<'n>(node: &'n Node<'_>, path: &str) -> Option<&'n str> {
+    dig(node, path)?.as_str()
+}
+
+/// The items of a field that is a list; nothing when it is not.
+fn items<'n, 's>(node: &'n Node<'s>, path: &str) -> &'n [Node<'s>] {
+    match dig(node, path).map(|node| &node.value) {
+        Some(Value::List(items)) => items,
+        _ => &[],
+    }
+}
+
+/// A field that is `true`.
+fn is_true(node: &Node<'_>, path: &str) -> bool {
+    matches!(dig(node, path).map(|node| &node.value), Some(Value::Bool(true)))
+}
+
+/// A port number.
+fn port(node: &Node<'_>, path: &str) -> Option<u16> {
+    match dig(node, path)?.value {
+        Value::Integer(number) => u16::try_from(number).ok().filter(|port| *port > 0),
+        _ => None,
+    }
+}
+
+/// An IP address; one that is none is reported.
+fn address(text: &str, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<IpAddr> {
+    match text.parse::<IpAddr>() {
+        Ok(address) => Some(address.to_canonical()),
+        Err(_) => {
+            reader.report(&codes::WRONG_TYPE, path, format!("{text:?} is not an IP address: it is left out"));
+            None
+        }
+    }
+}
+
+/// A protocol; TCP where none is written, reported where it is none.
+fn protocol(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<palisade_model::traffic::Protocol> {
+    let name = text(node, "protocol").unwrap_or("TCP");
+    let protocol = palisade_model::traffic::Protocol::from_kubernetes(name);
+    if protocol.is_none() {
+        let message = format!("protocol {name:?} is not TCP, UDP or SCTP: the port is left out");
+        reader.report(&codes::WRONG_TYPE, &path.child("protocol"), message);
+    }
+    protocol
+}

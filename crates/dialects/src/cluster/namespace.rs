@@ -1,0 +1,25 @@
+//! Namespaces, with what they say about the isolation of their pods (2016).
+
+use palisade_model::cluster::Namespace;
+
+use super::{dig, metadata, no_update};
+use crate::apimachinery::field::Path;
+use crate::decode::{Decode, Reader};
+use crate::kubernetes_beta::{NamespaceNetworkPolicy, isolation, isolation_annotation};
+use crate::object::{Header, Kind, Lowered};
+use crate::source::tree::Node;
+
+/// The kind.
+pub const NAMESPACE: Kind =
+    Kind { group: "", versions: &["v1"], kind: "Namespace", namespaced: false, read, update: no_update };
+
+fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Lowered> {
+    let meta = metadata(node, &Path::root(), reader);
+    let path = Path::new("spec");
+    let path = path.child("networkPolicy");
+    let spec = dig(node, "spec.networkPolicy").and_then(|spec| NamespaceNetworkPolicy::decode(spec, &path, reader));
+    let annotation = isolation_annotation(&meta);
+    let policy = isolation(header, annotation.map(|text| text.as_str()), spec.as_ref(), reader);
+    let namespace = Namespace { name: header.name.clone(), labels: meta.labels(), at: Some(header.at.clone()) };
+    Some(Lowered::Namespace(namespace, policy))
+}

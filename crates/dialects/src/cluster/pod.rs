@@ -1,0 +1,91 @@
+//! Pods, and the pod that a template describes.
+
+use std::net::IpAddr;
+
+use palisade_model::cluster::{ContainerPort, Pod};
+
+use super::{address, dig, is_true, items, metadata, no_update, port, protocol, text};
+use crate::apimachinery::field::Path;
+use crate::decode::Reader;
+use crate::object::{Header, Kind, Lowered};
+use crate::source::tree::Node;
+
+/// The kind.
+pub const POD: Kind = Kind { group: "", versions: &["v1"], kind: "Pod", namespaced: true, read, update: no_update };
+
+fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Lowered> {
+    let mut pod = described(node, &Path::root(), reader);
+    pod.namespace = header.namespace.clone().unwrap_or_default();
+    pod.name = header.name.clone();
+    pod.addresses = addresses(node, reader);
+    pod.terminated = matches!(text(node, "status.phase"), Some("Succeeded" | "Failed"));
+    pod.ready = ready(node);
+    pod.at = Some(header.at.clone());
+    Some(Lowered::Pod(pod))
+}
+
+/// The pod that metadata and spec describe, at an object or at a template in it.
+pub(super) fn described(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Pod {
+    let meta = metadata(node, path, reader);
+    let mut ports = Vec::new();
+    if let Some(spec) = dig(node, "spec") {
+        let path = path.child("spec");
+        // Sidecars are init containers that keep running: their ports are served, after those of the others.
+        let sidecar = |container: &&Node<'_>| text(container, "restartPolicy") == Some("Always");
+        for (index, container) in items(spec, "containers").iter().enumerate() {
+            container_ports(container, &path.child("containers").index(index), reader, &mut ports);
+        }
+        for (index, container) in items(spec, "initContainers").iter().enumerate() {
+            if sidecar(&container) {
+                container_ports(container, &path.child("initContainers").index(index), reader, &mut ports);
+            }
+        }
+    }
+    Pod {
+        labels: meta.labels(),
+        node: text(node, "spec.nodeName").filter(|name| !name.is_empty()).map(Into::into),
+        host_network: is_true(node, "spec.hostNetwork"),
+        ready: true,
+        ports,
+        owner: meta.owner(),
+        ..Pod::default()
+    }
+}
+
+fn container_ports(container: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>, ports: &mut Vec<ContainerPort>) {
+    for (index, item) in items(container, "ports").iter().enumerate() {
+        let path = path.child("ports");
+        let path = path.index(index);
+        if let (Some(number), Some(protocol)) = (port(item, "containerPort"), protocol(item, &path, reader)) {
+            ports.push(ContainerPort { name: text(item, "name").map(Into::into), protocol, number });
+        }
+    }
+}
+
+/// `status.podIPs`, or `status.podIP` alone.
+fn addresses(node: &Node<'_>, reader: &mut Reader<'_>) -> Vec<IpAddr> {
+    let status = Path::new("status");
+    let mut addresses: Vec<IpAddr> = Vec::new();
+    let mut add = |text: &str, path: &Path<'_>, reader: &mut Reader<'_>| {
+        if let Some(address) = address(text, path, reader)
+            && !addresses.contains(&address)
+        {
+            addresses.push(address);
+        }
+    };
+    if let Some(primary) = text(node, "status.podIP").filter(|text| !text.is_empty()) {
+        add(primary, &status.child("podIP"), reader);
+    }
+    for (index, item) in items(node, "status.podIPs").iter().enumerate() {
+        if let Some(ip) = text(item, "ip") {
+            add(ip, &status.child("podIPs").index(index), reader);
+        }
+    }
+    addresses
+}
+
+/// The Ready condition; a pod without one (a manifest) is taken for ready.
+fn ready(node: &Node<'_>) -> bool {
+    let condition = items(node, "status.conditions").iter().find(|item| text(item, "type") == Some("Ready"));
+    condition.is_none_or(|condition| text(condition, "status") != Some("False"))
+}

@@ -1,0 +1,54 @@
+//! Services: the ports clients use, and where they lead.
+
+use palisade_model::cluster::{Service, ServicePort, TargetPort};
+use palisade_model::label::{Requirement, Selector};
+
+use super::{address, dig, items, metadata, no_update, port, protocol, text};
+use crate::apimachinery::field::Path;
+use crate::decode::{Decode, Reader, StringMap};
+use crate::object::{Header, Kind, Lowered};
+use crate::source::tree::{Node, Value};
+
+/// The kind.
+pub const SERVICE: Kind =
+    Kind { group: "", versions: &["v1"], kind: "Service", namespaced: true, read, update: no_update };
+
+fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Lowered> {
+    metadata(node, &Path::root(), reader);
+    let spec = Path::new("spec");
+    let mut addresses = Vec::new();
+    let listed = items(node, "spec.clusterIPs").iter().filter_map(Node::as_str);
+    for text in text(node, "spec.clusterIP").into_iter().chain(listed) {
+        if text != "None" && !text.is_empty() {
+            addresses.extend(address(text, &spec.child("clusterIP"), reader));
+        }
+    }
+    addresses.dedup();
+    let selector = dig(node, "spec.selector")
+        .and_then(|selector| StringMap::decode(selector, &spec.child("selector"), reader))
+        .filter(|labels| !labels.is_empty())
+        .map(|labels| Selector::new(labels.iter().map(|(key, value)| Requirement::equals(key, value))));
+    let ports = items(node, "spec.ports").iter().enumerate();
+    let ports = ports.filter_map(|(index, item)| {
+        let path = spec.child("ports");
+        service_port(item, &path.index(index), reader)
+    });
+    Some(Lowered::Service(Service {
+        namespace: header.namespace.clone().unwrap_or_default(),
+        name: header.name.clone(),
+        ports: ports.collect(),
+        addresses,
+        selector,
+        at: Some(header.at.clone()),
+    }))
+}
+
+fn service_port(item: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<ServicePort> {
+    let number = port(item, "port")?;
+    let target = match dig(item, "targetPort").map(|node| &node.value) {
+        Some(Value::String(name)) => TargetPort::Name(name.as_ref().into()),
+        _ => TargetPort::Number(port(item, "targetPort").unwrap_or(number)),
+    };
+    let name = text(item, "name").unwrap_or("").into();
+    Some(ServicePort { name, protocol: protocol(item, path, reader)?, port: number, target })
+}

@@ -1,0 +1,76 @@
+//! A text with any number of documents, lists of objects among them, into a world.
+
+use palisade_model::diagnostic::Diagnostic;
+use smol_str::SmolStr;
+
+use crate::codes;
+use crate::object;
+use crate::source::tree::{Entry, Node, Source, Value};
+use crate::source::{Limits, SyntaxErrorKind, documents};
+use crate::world::World;
+
+/// Reads every object of a text into the world. What is wrong with one of them never hides the others.
+pub fn load(source: &Source, limits: &Limits, world: &mut World, found: &mut Vec<Diagnostic>) {
+    for document in documents(source, limits) {
+        match document {
+            Ok(node) => load_object(source, &node, world, found),
+            Err(error) => {
+                let code = match error.kind {
+                    SyntaxErrorKind::Syntax => &codes::SYNTAX,
+                    SyntaxErrorKind::Limit => &codes::LIMIT,
+                };
+                found.push(Diagnostic::new(code, error.message).at(Some(source.location(error.span))));
+            }
+        }
+    }
+}
+
+/// Reads one object, or those of a list, into the world.
+pub fn load_object(source: &Source, node: &Node<'_>, world: &mut World, found: &mut Vec<Diagnostic>) {
+    if let Some((items, kind)) = items_of(node) {
+        for item in items {
+            match &kind {
+                Some((api_version, kind)) if item.get("kind").is_none() => {
+                    load_object(source, &with_kind(item, api_version, kind), world, found);
+                }
+                _ => load_object(source, item, world, found),
+            }
+        }
+        return;
+    }
+    let Some(loaded) = object::read(source, node, found) else { return };
+    let (subject, at) = (loaded.key.clone(), loaded.at.clone());
+    if let Some(earlier) = world.apply(loaded) {
+        let message = format!("{} is written twice: the later one counts", subject.kind);
+        let subject = palisade_model::diagnostic::Subject {
+            kind: subject.kind,
+            namespace: subject.namespace,
+            name: subject.name,
+        };
+        let diagnostic = Diagnostic::new(&codes::DUPLICATE_OBJECT, message).about(subject).at(Some(at));
+        found.push(diagnostic.help(format!("the other one is at {}", earlier.at)));
+    }
+}
+
+/// The items of a list, and the kind they have when they do not say so themselves (as in what the API returns).
+#[allow(clippy::type_complexity)]
+fn items_of<'n, 's>(node: &'n Node<'s>) -> Option<(&'n [Node<'s>], Option<(SmolStr, SmolStr)>)> {
+    let kind = node.get("kind")?.as_str()?.strip_suffix("List")?;
+    let Value::List(items) = &node.get("items")?.value else { return None };
+    let api_version = node.get("apiVersion").and_then(Node::as_str).unwrap_or("");
+    Some((items, (!kind.is_empty()).then(|| (api_version.into(), kind.into()))))
+}
+
+fn with_kind<'s>(item: &Node<'s>, api_version: &str, kind: &str) -> Node<'s> {
+    let mut item = item.clone();
+    if let Value::Map(entries) = &mut item.value {
+        let entry = |key: &'static str, text: &str| Entry {
+            key: key.into(),
+            key_span: item.span,
+            value: Node { value: Value::String(text.to_owned().into()), span: item.span },
+        };
+        entries.push(entry("apiVersion", api_version));
+        entries.push(entry("kind", kind));
+    }
+    item
+}
