@@ -1,0 +1,58 @@
+# Everything one does here, by name. `make` alone lists the targets.
+
+CARGO ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+
+.DEFAULT_GOAL := help
+# The steps are in the order in which they are quickest to fail; cargo is parallel by itself.
+.NOTPARALLEL:
+.PHONY: help run test check fmt clippy deny unit suites bench fuzz docs build release setup-build setup-test
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: release ## build and show the tour on the shipped example (installs a C linker if missing: root on Debian only)
+	@PALISADE="$(TARGET)/release/palisade" scripts/tour
+
+test: setup-test fmt clippy deny unit suites ## everything CI runs (installs a C linker and python3 if missing: root on Debian only)
+
+check: setup-test fmt clippy deny ## format, clippy, dependency rules; no tests (installs as `make test`)
+
+bench: setup-build ## the benchmarks; installs as `make run`
+	$(CARGO) bench --locked --workspace
+
+fuzz: setup-build ## every fuzz target for FUZZ_SECONDS [30]; needs nightly Rust, installs cargo-fuzz if missing
+	@scripts/fuzz
+
+docs: release ## regenerate what docs/ has from the binary; installs as `make run`
+	@PALISADE="$(TARGET)/release/palisade" scripts/docs
+
+# ------------------------------------------------------------------ the steps of the above
+
+setup-build:
+	@scripts/setup build
+
+setup-test:
+	@scripts/setup test
+
+fmt:
+	$(CARGO) fmt --all --check
+
+clippy:
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+deny:
+	@scripts/deny
+
+unit:
+	$(CARGO) test --locked --workspace
+
+build: setup-build
+	$(CARGO) build --locked -p palisade
+
+# The binary that the suites run is the one the tests were built with: debug, with overflow checks.
+suites: build
+	@PALISADE="$(TARGET)/debug/palisade" scripts/run-suites
+
+release: setup-build
+	$(CARGO) build --locked --release -p palisade
