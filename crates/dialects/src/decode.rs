@@ -8,6 +8,8 @@
 //! Types carry no places. A place is looked up by path in the tree when there is something to say about it, which is
 //! rare, and never while a correct object is read.
 
+use std::collections::HashSet;
+
 use palisade_model::diagnostic::{Code, Diagnostic, Location, Subject};
 use palisade_model::nearest::nearest;
 use smol_str::SmolStr;
@@ -59,7 +61,12 @@ impl<'a> Reader<'a> {
     /// Reads something whose findings nobody wants, e.g. an object that is already stored.
     pub fn quietly<T>(&self, read: impl FnOnce(&mut Reader<'_>) -> T) -> T {
         let mut nobody = Vec::new();
-        read(&mut Reader { source: self.source, root: self.root, subject: self.subject.clone(), found: &mut nobody })
+        read(&mut Reader {
+            source: self.source,
+            root: self.root,
+            subject: self.subject.clone(),
+            found: &mut nobody,
+        })
     }
 
     /// Where a field stands; the nearest thing around it when it is not written.
@@ -84,7 +91,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Reports something about a field.
-    pub fn report(&mut self, code: &'static Code, path: &Path<'_>, message: impl Into<String>) -> &mut Diagnostic {
+    pub fn report(
+        &mut self,
+        code: &'static Code,
+        path: &Path<'_>,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
         let at = self.locate(path);
         self.report_at(code, path, at, message)
     }
@@ -104,6 +116,13 @@ impl<'a> Reader<'a> {
         &mut self.found[last]
     }
 
+    /// Who takes what a check of apimachinery finds, under one code.
+    pub fn sink(&mut self, code: &'static Code) -> impl FnMut(&Path<'_>, String) {
+        move |path, body| {
+            self.report(code, path, body);
+        }
+    }
+
     /// The entries of a mapping; nothing written is an empty one.
     pub fn mapping<'n, 's>(&mut self, node: &'n Node<'s>, path: &Path<'_>) -> Option<&'n [Entry<'s>]> {
         match &node.value {
@@ -121,14 +140,23 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn wrong_type<T>(&mut self, path: &Path<'_>, expected: &str, found: &Value<'_>, node: &Node<'_>) -> Option<T> {
-        let written = self.source.text().get(node.span.start as usize..node.span.end as usize).unwrap_or("").trim();
-        let quote = expected == "a string" && matches!(found, Value::Bool(_) | Value::Integer(_) | Value::Float(_));
+    fn wrong_type<T>(
+        &mut self,
+        path: &Path<'_>,
+        expected: &str,
+        found: &Value<'_>,
+        node: &Node<'_>,
+    ) -> Option<T> {
+        let written =
+            self.source.text().get(node.span.start as usize..node.span.end as usize).unwrap_or("").trim();
+        let quote =
+            expected == "a string" && matches!(found, Value::Bool(_) | Value::Integer(_) | Value::Float(_));
         let at = self.location(node.span);
         let message = format!("expected {expected}, found {}", found.kind());
         let diagnostic = self.report_at(&codes::WRONG_TYPE, path, at, message);
         if quote {
-            diagnostic.help = Some(format!("YAML reads {written} as {}: write it in quotes, \"{written}\"", found.kind()));
+            diagnostic.help =
+                Some(format!("YAML reads {written} as {}: write it in quotes, \"{written}\"", found.kind()));
         }
         None
     }
@@ -139,28 +167,48 @@ impl<'a> Reader<'a> {
         slot: &mut Option<T>,
         entry: &Entry<'_>,
         path: &Path<'_>,
-        seen: &mut Vec<SmolStr>,
         unreadable: &mut Option<String>,
     ) {
-        let path = path.child(&entry.key);
-        if seen.iter().any(|key| *key == entry.key) {
-            let at = self.location(entry.key_span);
-            self.report_at(&codes::DUPLICATE_KEY, &path, at, format!("{} is written twice", entry.key)).help =
-                Some("only the last one would count; put both into one".to_owned());
-            unreadable.get_or_insert_with(|| format!("{} is written twice", entry.key));
-        }
-        seen.push(SmolStr::new(&entry.key));
         *slot = None;
         if !entry.value.is_null() {
-            *slot = T::decode(&entry.value, &path, self);
+            *slot = T::decode(&entry.value, &path.child(&entry.key), self);
             if slot.is_none() {
                 unreadable.get_or_insert_with(|| format!("{} cannot be read", entry.key));
             }
         }
     }
 
+    /// Notes that a key is there; reports it the second time. `at` is its place among the known ones, `seen` has a bit
+    /// for each.
+    pub fn once(
+        &mut self,
+        seen: &mut u64,
+        at: usize,
+        entry: &Entry<'_>,
+        path: &Path<'_>,
+        unreadable: &mut Option<String>,
+    ) {
+        if *seen & (1 << at) != 0 {
+            self.twice(entry, &path.child(&entry.key));
+            unreadable.get_or_insert_with(|| format!("{} is written twice", entry.key));
+        }
+        *seen |= 1 << at;
+    }
+
+    fn twice(&mut self, entry: &Entry<'_>, path: &Path<'_>) {
+        let at = self.location(entry.key_span);
+        self.report_at(&codes::DUPLICATE_KEY, path, at, format!("{} is written twice", entry.key)).help =
+            Some("only the last one would count; put both into one".to_owned());
+    }
+
     /// Reports a field that the API does not have.
-    pub fn unknown(&mut self, entry: &Entry<'_>, path: &Path<'_>, known: &[&str], unreadable: &mut Option<String>) {
+    pub fn unknown(
+        &mut self,
+        entry: &Entry<'_>,
+        path: &Path<'_>,
+        known: &[&str],
+        unreadable: &mut Option<String>,
+    ) {
         let at = self.location(entry.key_span);
         let near = nearest(&entry.key, known.iter().copied());
         let path = path.child(&entry.key);
@@ -188,7 +236,7 @@ macro_rules! fields {
         $(#[$meta])*
         #[derive(Debug, Clone, Default)]
         pub struct $name {
-            $( $(#[$field_meta])* pub $field: Option<$type>, )*
+            $( #[doc = concat!("`", $key, "`")] $(#[$field_meta])* pub $field: Option<$type>, )*
             /// What in it could not be read, if anything: lowering fails closed then.
             pub unreadable: Option<String>,
         }
@@ -200,17 +248,20 @@ macro_rules! fields {
                 reader: &mut $crate::decode::Reader<'_>,
             ) -> Option<Self> {
                 const KNOWN: &[&str] = &[$($key,)* $($($skip,)*)?];
+                const { assert!(KNOWN.len() <= 64, "a bit for each") };
                 let mut object = $name::default();
-                #[allow(unused_mut)]
-                let mut seen = Vec::new();
+                let mut seen = 0;
                 for entry in reader.mapping(node, path)? {
+                    let Some(at) = KNOWN.iter().position(|known| *known == entry.key) else {
+                        reader.unknown(entry, path, KNOWN, &mut object.unreadable);
+                        continue;
+                    };
+                    reader.once(&mut seen, at, entry, path, &mut object.unreadable);
                     match &*entry.key {
-                        $( $key => reader.field(&mut object.$field, entry, path, &mut seen, &mut object.unreadable), )*
-                        other if KNOWN.contains(&other) => {}
-                        _ => reader.unknown(entry, path, KNOWN, &mut object.unreadable),
+                        $( $key => reader.field(&mut object.$field, entry, path, &mut object.unreadable), )*
+                        _ => {}
                     }
                 }
-                let _ = &seen;
                 Some(object)
             }
         }
@@ -267,8 +318,11 @@ impl<T: Decode> Decode for Vec<T> {
     /// All items that can be read; none if one of them cannot, because a shorter list may say something else.
     fn decode(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         let items = reader.list(node, path)?;
-        let decoded: Vec<Option<T>> =
-            items.iter().enumerate().map(|(index, item)| T::decode(item, &path.index(index), reader)).collect();
+        let decoded: Vec<Option<T>> = items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| T::decode(item, &path.index(index), reader))
+            .collect();
         decoded.into_iter().collect()
     }
 }
@@ -278,11 +332,11 @@ impl Decode for StringMap {
         let entries = reader.mapping(node, path)?;
         let mut map: StringMap = Vec::with_capacity(entries.len());
         let mut whole = true;
+        let mut seen: HashSet<&str> = HashSet::with_capacity(entries.len());
         for entry in entries {
             let path = path.key(&entry.key);
-            if map.iter().any(|(key, _)| *key == entry.key) {
-                let at = reader.location(entry.key_span);
-                reader.report_at(&codes::DUPLICATE_KEY, &path, at, format!("{} is written twice", entry.key));
+            if !seen.insert(&entry.key) {
+                reader.twice(entry, &path);
                 whole = false;
             }
             match &entry.value.value {

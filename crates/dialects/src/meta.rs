@@ -76,7 +76,8 @@ impl LabelSelector {
         if let Some(what) = &self.unreadable {
             return Err(what.clone());
         }
-        let labels = self.match_labels.iter().flatten().map(|(key, value)| Ok(Requirement::equals(key, value)));
+        let labels =
+            self.match_labels.iter().flatten().map(|(key, value)| Ok(Requirement::equals(key, value)));
         let expressions = self.match_expressions.iter().flatten().map(LabelSelectorRequirement::lower);
         labels.chain(expressions).collect::<Result<Vec<_>, String>>().map(Selector::new)
     }

@@ -130,7 +130,10 @@ static OUR_GROUPS: &[(&str, &[&str])] = &[
 /// Network policies of other systems: leaving them out changes answers, so it is said.
 static FOREIGN_POLICIES: &[(&str, &[&str])] = &[
     ("cilium.io", &["CiliumNetworkPolicy", "CiliumClusterwideNetworkPolicy"]),
-    ("projectcalico.org", &["NetworkPolicy", "GlobalNetworkPolicy", "StagedNetworkPolicy", "StagedGlobalNetworkPolicy"]),
+    (
+        "projectcalico.org",
+        &["NetworkPolicy", "GlobalNetworkPolicy", "StagedNetworkPolicy", "StagedGlobalNetworkPolicy"],
+    ),
     ("crd.projectcalico.org", &["NetworkPolicy", "GlobalNetworkPolicy"]),
     ("crd.antrea.io", &["NetworkPolicy", "ClusterNetworkPolicy"]),
     ("security.antrea.tanzu.vmware.com", &["NetworkPolicy", "ClusterNetworkPolicy"]),
@@ -147,7 +150,11 @@ pub fn read(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) -> Op
     let mut reader = Reader::new(source, node, found);
     reader.subject = header.subject();
     if header.name.is_empty() {
-        reader.report(&codes::NO_NAME, &Path::new("metadata").child("name"), "the object has no name: it is left out");
+        reader.report(
+            &codes::NO_NAME,
+            &Path::new("metadata").child("name"),
+            "the object has no name: it is left out",
+        );
         return None;
     }
     let lowered = (kind.read)(&header, node, &mut reader)?;
@@ -164,7 +171,11 @@ pub fn review(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 /// Which kind the object is of, if it is one of ours. Says so when it should be and is not.
-pub fn recognise(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) -> Option<(&'static Kind, Header)> {
+pub fn recognise(
+    source: &Source,
+    node: &Node<'_>,
+    found: &mut Vec<Diagnostic>,
+) -> Option<(&'static Kind, Header)> {
     let mut reader = Reader::new(source, node, found);
     let root = Path::root();
     if !matches!(node.value, Value::Map(_)) {
@@ -176,7 +187,8 @@ pub fn recognise(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) 
     let text = |key: &str| node.get(key).and_then(Node::as_str).unwrap_or("");
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     reader.subject.kind = kind.into();
-    reader.subject.name = node.get("metadata").and_then(|meta| meta.get("name")).and_then(Node::as_str).unwrap_or("").into();
+    reader.subject.name =
+        node.get("metadata").and_then(|meta| meta.get("name")).and_then(Node::as_str).unwrap_or("").into();
     if TEST_KINDS.contains(&kind) || (api_version.is_empty() && kind.is_empty()) {
         return None;
     }
@@ -211,15 +223,21 @@ fn header(kind: &Kind, group: &str, version: &str, node: &Node<'_>, reader: &Rea
     }
 }
 
+fn kinds_of(group: &str) -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter().filter(move |kind| kind.group == group)
+}
+
 /// Says what may be wrong with a kind that is not read; kinds of no concern are passed over.
 fn unknown(reader: &mut Reader<'_>, api_version: &str, group: &str, kind: &str) {
-    let kinds_of = |group: &str| KINDS.iter().filter(move |k| k.group == group);
     let path = Path::new("kind");
     if kind.is_empty() || api_version.is_empty() {
         if kind.is_empty() || KINDS.iter().any(|k| k.kind == kind) {
             let missing = if kind.is_empty() { "kind" } else { "apiVersion" };
-            let help = KINDS.iter().find(|k| k.kind == kind).map(|k| format!("{kind} is {}", k.api_version()));
-            reader.report(&codes::NO_KIND, &path, format!("the object has no {missing}: it is left out")).help = help;
+            let help =
+                KINDS.iter().find(|k| k.kind == kind).map(|k| format!("{kind} is {}", k.api_version()));
+            reader
+                .report(&codes::NO_KIND, &path, format!("the object has no {missing}: it is left out"))
+                .help = help;
         }
         return;
     }
@@ -242,12 +260,15 @@ fn unknown(reader: &mut Reader<'_>, api_version: &str, group: &str, kind: &str) 
             Some(near) => format!("did you mean {near}?"),
             None => format!("{group} has {}", kinds_of(group).map(|k| k.kind).collect::<Vec<_>>().join(", ")),
         }
-    } else if let Some(k) = elsewhere.filter(|_| group.is_empty() || group == "extensions" || group == "apps") {
+    } else if let Some(k) = elsewhere.filter(|_| group.is_empty() || group == "extensions" || group == "apps")
+    {
         format!("{kind} is {}", k.api_version())
     } else {
         return;
     };
-    reader.report(&codes::UNKNOWN_KIND, &path, format!("no kind {kind} in {api_version}: it is left out")).help = Some(help);
+    reader
+        .report(&codes::UNKNOWN_KIND, &path, format!("no kind {kind} in {api_version}: it is left out"))
+        .help = Some(help);
 }
 
 // === impl Kind ===

@@ -193,7 +193,10 @@ mod tests {
     #[test]
     fn a_named_port_needs_name_and_protocol() {
         let port = |name: &str, protocol, number| ContainerPort { name: Some(name.into()), protocol, number };
-        let pod = Pod { ports: vec![port("dns", Protocol::Udp, 53), port("dns", Protocol::Tcp, 5353)], ..Pod::default() };
+        let pod = Pod {
+            ports: vec![port("dns", Protocol::Udp, 53), port("dns", Protocol::Tcp, 5353)],
+            ..Pod::default()
+        };
         assert_eq!(pod.named_port("dns", Protocol::Tcp), Some(5353));
         assert_eq!(pod.named_port("dns", Protocol::Sctp), None);
         assert_eq!(pod.named_port("web", Protocol::Tcp), None);

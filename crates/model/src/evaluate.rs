@@ -22,8 +22,8 @@ use crate::options::{Options, SelfTraffic};
 use crate::policy::{Action, Direction, Namespaces, PodSet, Policy, Rule};
 use crate::snapshot::{RankedRule, Snapshot, Stage};
 use crate::trace::{
-    Because, Bystander, Decision, Evaluation, NotSubject, RuleRef, Side, StageName, StageOutcome, StageTrace, Step,
-    StepResult, Verdict,
+    Because, Bystander, Decision, Evaluation, NotSubject, RuleRef, Side, StageName, StageOutcome, StageTrace,
+    Step, StepResult, Verdict,
 };
 
 /// What becomes of a connection, and why.
@@ -66,7 +66,9 @@ fn side(context: &Context<'_>, flow: &Flow, direction: Direction) -> Side {
     let mut stages = Vec::new();
     for stage in Stage::PIPELINE {
         let decided = match stage {
-            Stage::Tiers | Stage::Baseline => asked.first_match(context.snapshot.rules_of(stage), &mut stages),
+            Stage::Tiers | Stage::Baseline => {
+                asked.first_match(context.snapshot.rules_of(stage), &mut stages)
+            }
             Stage::NetworkPolicy => asked.union(&mut stages),
         };
         if let Some((verdict, because)) = decided {
@@ -143,7 +145,8 @@ impl Asked<'_> {
         for index in self.context.snapshot.union_policies(self.direction) {
             let policy = &self.context.snapshot.policies()[index];
             let stage = stage(stages, StageName::NetworkPolicy);
-            let isolations = || policy.isolations.iter().filter(|isolation| isolation.direction == self.direction);
+            let isolations =
+                || policy.isolations.iter().filter(|isolation| isolation.direction == self.direction);
             let isolates = isolations().any(|isolation| self.context.applies(&isolation.subjects, self.pod));
             if isolates {
                 isolated_by.push(Arc::clone(&policy.object));
@@ -158,7 +161,11 @@ impl Asked<'_> {
                 if self.context.rule(rule, self.pod, self.peer, self.flow) == Match::Yes {
                     allowed_by.push((policy, rule));
                 }
-                stage.steps.push(step(policy, rule, self.context.reason(rule, self.pod, self.peer, self.flow)));
+                stage.steps.push(step(
+                    policy,
+                    rule,
+                    self.context.reason(rule, self.pod, self.peer, self.flow),
+                ));
             }
             if !applies {
                 let subjects = isolations().map(|isolation| &isolation.subjects);
@@ -205,7 +212,9 @@ impl Asked<'_> {
         let noted = stage.bystanders.last().is_some_and(|last| last.object == policy.object);
         if !subjects.iter().all(elsewhere) && !noted {
             let words: Vec<String> = subjects.iter().map(ToString::to_string).collect();
-            stage.bystanders.push(Bystander { object: Arc::clone(&policy.object), applies_to: words.join(", or ") });
+            stage
+                .bystanders
+                .push(Bystander { object: Arc::clone(&policy.object), applies_to: words.join(", or ") });
         }
     }
 }

@@ -90,10 +90,14 @@ pub struct Glob {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FlowError {
     /// No arrow.
-    #[error("a flow is SOURCE -> DESTINATION TRAFFIC, as in \"shop/web -> shop/db tcp/5432\"; {0:?} has no ->")]
+    #[error(
+        "a flow is SOURCE -> DESTINATION TRAFFIC, as in \"shop/web -> shop/db tcp/5432\"; {0:?} has no ->"
+    )]
     Arrow(String),
     /// An end that is none of the forms.
-    #[error("{0:?} is no endpoint: expected namespace/pod, ip:ADDRESS, node:NAME or (as destination) svc:namespace/name")]
+    #[error(
+        "{0:?} is no endpoint: expected namespace/pod, ip:ADDRESS, node:NAME or (as destination) svc:namespace/name"
+    )]
     Endpoint(String),
     /// `ip:` with something else behind it.
     #[error("{0:?} is not an IP address")]
@@ -254,9 +258,19 @@ mod tests {
     #[test]
     fn refuses() {
         for text in [
-            "", "x/a y/b tcp/80", "x/a -> y/b", "x -> y/b tcp/80", "x/a/b -> y/b tcp/80", "ip:1.2.3 -> y/b tcp/80",
-            "node: -> y/b tcp/80", "svc:x/a -> y/b tcp/80", "x/a*b -> y/b tcp/80", "x/a -> svc:y/* tcp/80",
-            "/a -> y/b tcp/80", "x/ -> y/b tcp/80", "foo:x/a -> y/b tcp/80",
+            "",
+            "x/a y/b tcp/80",
+            "x/a -> y/b",
+            "x -> y/b tcp/80",
+            "x/a/b -> y/b tcp/80",
+            "ip:1.2.3 -> y/b tcp/80",
+            "node: -> y/b tcp/80",
+            "svc:x/a -> y/b tcp/80",
+            "x/a*b -> y/b tcp/80",
+            "x/a -> svc:y/* tcp/80",
+            "/a -> y/b tcp/80",
+            "x/ -> y/b tcp/80",
+            "foo:x/a -> y/b tcp/80",
         ] {
             assert!(text.parse::<FlowPattern>().is_err(), "{text:?}");
         }

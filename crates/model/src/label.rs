@@ -184,7 +184,11 @@ mod tests {
     use super::*;
 
     fn labels(text: &str) -> Labels {
-        Labels::new(text.split_whitespace().filter_map(|pair| pair.split_once('=')).map(|(k, v)| (k.into(), v.into())))
+        Labels::new(
+            text.split_whitespace()
+                .filter_map(|pair| pair.split_once('='))
+                .map(|(k, v)| (k.into(), v.into())),
+        )
     }
 
     fn values(list: &[&str]) -> Vec<SmolStr> {
@@ -227,7 +231,8 @@ mod tests {
 
     #[test]
     fn the_last_label_of_a_key_counts() {
-        let labels = Labels::new([("a".into(), "1".into()), ("b".into(), "2".into()), ("a".into(), "3".into())]);
+        let labels =
+            Labels::new([("a".into(), "1".into()), ("b".into(), "2".into()), ("a".into(), "3".into())]);
         assert_eq!(labels.iter().collect::<Vec<_>>(), [("a", "3"), ("b", "2")]);
     }
 }

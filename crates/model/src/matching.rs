@@ -61,7 +61,8 @@ impl Context<'_> {
             // "To be selected a Namespace must have all of the labels defined, and they must all have the same value
             // as the subject. If empty then nothing is selected."
             Namespaces::SameLabels(keys) => {
-                let same = |key| own.labels.get(key).is_some_and(|value| subjects.labels.get(key) == Some(value));
+                let same =
+                    |key| own.labels.get(key).is_some_and(|value| subjects.labels.get(key) == Some(value));
                 !keys.is_empty() && keys.iter().all(|key| same(key.as_str()))
             }
             // "… all of the labels, and at least one of them must have different values than the subject."
@@ -112,7 +113,9 @@ impl Context<'_> {
     /// Whether the traffic is this. A port's name means the destination pod's port of that name.
     pub fn traffic(&self, wanted: &TrafficMatch, traffic: Traffic, destination: Party) -> Match {
         let matches = match wanted {
-            TrafficMatch::Ports(protocol, range) => *protocol == traffic.protocol && range.contains(traffic.port),
+            TrafficMatch::Ports(protocol, range) => {
+                *protocol == traffic.protocol && range.contains(traffic.port)
+            }
             TrafficMatch::Named(protocol, name) => {
                 protocol.is_none_or(|protocol| protocol == traffic.protocol)
                     && traffic.protocol.has_ports()

@@ -357,7 +357,9 @@ impl DomainName {
     pub fn matches(&self, name: &str) -> bool {
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         if self.wildcard {
-            name.strip_suffix(self.name.as_str()).and_then(|head| head.strip_suffix('.')).is_some_and(|head| !head.is_empty())
+            name.strip_suffix(self.name.as_str())
+                .and_then(|head| head.strip_suffix('.'))
+                .is_some_and(|head| !head.is_empty())
         } else {
             self.name == name
         }
@@ -401,10 +403,14 @@ mod tests {
 
     #[test]
     fn pod_sets_read_as_sentences() {
-        let pods = |namespaces, selector: &Selector| PodSet { namespaces, pods: selector.clone() }.to_string();
+        let pods =
+            |namespaces, selector: &Selector| PodSet { namespaces, pods: selector.clone() }.to_string();
         let web = Selector::label("app", "web");
         assert_eq!(pods(Namespaces::Named("shop".into()), &web), "pods with app=web of namespace shop");
-        assert_eq!(pods(Namespaces::Matching(Selector::everything()), &web), "pods with app=web in any namespace");
+        assert_eq!(
+            pods(Namespaces::Matching(Selector::everything()), &web),
+            "pods with app=web in any namespace"
+        );
         assert_eq!(PodSet::everything().to_string(), "any pod");
         assert_eq!(PodSet::all_of("shop").to_string(), "pods of namespace shop");
         assert_eq!(

@@ -103,9 +103,11 @@ impl Stage {
 impl Snapshot {
     /// Puts the objects together.
     pub fn new(objects: Objects) -> Self {
-        let Objects { namespaces, pods, workloads, nodes, services, endpoints, policies, tiers, names } = objects;
+        let Objects { namespaces, pods, workloads, nodes, services, endpoints, policies, tiers, names } =
+            objects;
         let pods = with_stand_ins(pods, workloads);
-        let mut snapshot = Snapshot { pods, nodes, services, endpoints, policies, names, ..Snapshot::default() };
+        let mut snapshot =
+            Snapshot { pods, nodes, services, endpoints, policies, names, ..Snapshot::default() };
         snapshot.pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
         snapshot.nodes.sort_by(|a, b| a.name.cmp(&b.name));
         snapshot.services.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
@@ -188,7 +190,10 @@ impl Snapshot {
 
     /// The DNS names that are known to stand for an address.
     pub fn names_of(&self, address: IpAddr) -> impl Iterator<Item = &str> {
-        self.names.iter().filter(move |(_, addresses)| addresses.contains(&address)).map(|(name, _)| name.as_str())
+        self.names
+            .iter()
+            .filter(move |(_, addresses)| addresses.contains(&address))
+            .map(|(name, _)| name.as_str())
     }
 
     /// A party in words: `shop/web 10.1.0.12`, `node worker-0`, `203.0.113.7`.
@@ -203,7 +208,8 @@ impl Snapshot {
 
     /// Gives every namespace its name label, and makes those that are only mentioned.
     fn place_namespaces(&mut self, declared: Vec<Namespace>) {
-        let mut all: BTreeMap<SmolStr, Namespace> = declared.into_iter().map(|ns| (ns.name.clone(), ns)).collect();
+        let mut all: BTreeMap<SmolStr, Namespace> =
+            declared.into_iter().map(|ns| (ns.name.clone(), ns)).collect();
         let mentioned: BTreeSet<SmolStr> = (self.pods.iter().map(|pod| pod.namespace.clone()))
             .chain(self.services.iter().map(|service| service.namespace.clone()))
             .chain(self.policies.iter().filter_map(|policy| policy.object.namespace.clone()))
@@ -235,7 +241,9 @@ impl Snapshot {
         let own_network = |pod: &Pod| !pod.host_network;
         let host_network = |pod: &Pod| pod.host_network;
         for network in [own_network as fn(&Pod) -> bool, host_network] {
-            for (index, pod) in self.pods.iter().enumerate().filter(|(_, pod)| !pod.terminated && network(pod)) {
+            for (index, pod) in
+                self.pods.iter().enumerate().filter(|(_, pod)| !pod.terminated && network(pod))
+            {
                 for address in &pod.addresses {
                     self.by_address.entry(*address).or_insert(Who::Pod(index));
                 }
@@ -273,11 +281,15 @@ impl Snapshot {
 
     /// The union policies that say something about a direction: their places.
     pub fn union_policies(&self, direction: Direction) -> impl Iterator<Item = usize> {
-        self.policies.iter().enumerate().filter(move |(_, policy)| {
-            policy.placement == Placement::Union
-                && (policy.isolations.iter().any(|isolation| isolation.direction == direction)
-                    || policy.rules.iter().any(|rule| rule.direction == direction))
-        }).map(|(index, _)| index)
+        self.policies
+            .iter()
+            .enumerate()
+            .filter(move |(_, policy)| {
+                policy.placement == Placement::Union
+                    && (policy.isolations.iter().any(|isolation| isolation.direction == direction)
+                        || policy.rules.iter().any(|rule| rule.direction == direction))
+            })
+            .map(|(index, _)| index)
     }
 }
 
@@ -294,7 +306,9 @@ fn with_stand_ins(mut pods: Vec<Pod>, workloads: Vec<Workload>) -> Vec<Pod> {
     // Whoever made something that is here needs no stand-in: a Deployment is there through its ReplicaSet's pods.
     let mut staffed: BTreeSet<Key> = BTreeSet::new();
     for pod in &pods {
-        staffed.extend([&pod.owner, &pod.workload()].into_iter().flatten().map(|owner| key(&pod.namespace, owner)));
+        staffed.extend(
+            [&pod.owner, &pod.workload()].into_iter().flatten().map(|owner| key(&pod.namespace, owner)),
+        );
     }
     for workload in &workloads {
         if let Some(owner) = &workload.owner
@@ -307,8 +321,10 @@ fn with_stand_ins(mut pods: Vec<Pod>, workloads: Vec<Workload>) -> Vec<Pod> {
         pods.iter().map(|pod| (pod.namespace.clone(), pod.name.clone())).collect();
     let mut stand_ins: BTreeMap<(SmolStr, SmolStr), Pod> = BTreeMap::new();
     for workload in workloads {
-        let made_by_known =
-            workload.owner.as_ref().is_some_and(|owner| known.contains(&key(&workload.template.namespace, owner)));
+        let made_by_known = workload
+            .owner
+            .as_ref()
+            .is_some_and(|owner| known.contains(&key(&workload.template.namespace, owner)));
         let name = (workload.template.namespace.clone(), workload.template.name.clone());
         if !made_by_known && !staffed.contains(&own(&workload)) && !taken.contains(&name) {
             let stand_in = Pod { stand_in: Some(workload.kind.clone()), ..workload.template };

@@ -312,7 +312,8 @@ impl Context<'_> {
             [only] => self.why_not_one_peer(only, party, subject),
             several => {
                 let blocks = several.iter().filter(|peer| matches!(peer, Peer::Addresses(_)));
-                let other_family = |peer: &Peer| self.why_not_one_peer(peer, party, subject).0 == Cause::Family;
+                let other_family =
+                    |peer: &Peer| self.why_not_one_peer(peer, party, subject).0 == Cause::Family;
                 let cause = if several.len() == blocks.count() && several.iter().all(other_family) {
                     Cause::Family
                 } else {
@@ -335,7 +336,8 @@ impl Context<'_> {
             }
             (Peer::Pods(set), Who::Pod(pod)) => {
                 let labels = &self.snapshot.pods()[pod].labels;
-                let in_namespace = crate::policy::PodSet { pods: Default::default(), namespaces: set.namespaces.clone() };
+                let in_namespace =
+                    crate::policy::PodSet { pods: Default::default(), namespaces: set.namespaces.clone() };
                 if self.holds(&in_namespace, pod, subject)
                     && let Some(unmet) = set.pods.unmet(labels)
                 {
@@ -361,7 +363,10 @@ impl Context<'_> {
             return (Cause::Peer, format!("{who} has no address yet, so no block holds it"));
         };
         if self.is_pod(party) && !self.options.ip_block_matches_pods {
-            return (Cause::Peer, format!("{who} is a pod, and blocks are for the outside (ipBlockMatchesPods: false)"));
+            return (
+                Cause::Peer,
+                format!("{who} is a pod, and blocks are for the outside (ipBlockMatchesPods: false)"),
+            );
         }
         match block.misses(address) {
             Some(NotInBlock::Family) => {
@@ -379,7 +384,9 @@ impl Context<'_> {
         let TrafficMatches::Of(matches) = matches else { return StepResult::Matched };
         let traffic = flow.traffic;
         let same_protocol = |one: &TrafficMatch| match one {
-            TrafficMatch::Ports(protocol, _) | TrafficMatch::Named(Some(protocol), _) => *protocol == traffic.protocol,
+            TrafficMatch::Ports(protocol, _) | TrafficMatch::Named(Some(protocol), _) => {
+                *protocol == traffic.protocol
+            }
             TrafficMatch::Named(None, _) => traffic.protocol.has_ports(),
             TrafficMatch::Unknown(_) => false,
         };
@@ -392,7 +399,9 @@ impl Context<'_> {
             Some(name) => {
                 let pod = self.snapshot.describe(flow.destination);
                 match self.named_port(flow.destination, name, traffic) {
-                    Some(number) => format!("port {name} of {pod} is {}/{number}, not {traffic}", traffic.protocol),
+                    Some(number) => {
+                        format!("port {name} of {pod} is {}/{number}, not {traffic}", traffic.protocol)
+                    }
                     None => format!("{pod} has no {} port named {name}", traffic.protocol),
                 }
             }
@@ -406,7 +415,9 @@ impl Context<'_> {
 
 fn in_words(one: &TrafficMatch) -> String {
     match one {
-        TrafficMatch::Ports(_, range) if *range != PortRange::ALL && range.first != range.last => format!("in {one}"),
+        TrafficMatch::Ports(_, range) if *range != PortRange::ALL && range.first != range.last => {
+            format!("in {one}")
+        }
         other => other.to_string(),
     }
 }

@@ -80,7 +80,9 @@ impl Protocol {
 
     /// From the name as Kubernetes writes it; it is case-sensitive there.
     pub fn from_kubernetes(text: &str) -> Option<Self> {
-        [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].into_iter().find(|protocol| protocol.as_kubernetes() == text)
+        [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
+            .into_iter()
+            .find(|protocol| protocol.as_kubernetes() == text)
     }
 }
 
@@ -216,7 +218,19 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for text in ["", "tcp", "tcp/0", "tcp/65536", "tcp/http", "tcp/80/x", "icmp/256", "gre", "tcp/80 sport", "icmp sport 5", "tcp/80 sport 1 2"] {
+        for text in [
+            "",
+            "tcp",
+            "tcp/0",
+            "tcp/65536",
+            "tcp/http",
+            "tcp/80/x",
+            "icmp/256",
+            "gre",
+            "tcp/80 sport",
+            "icmp sport 5",
+            "tcp/80 sport 1 2",
+        ] {
             assert!(text.parse::<Traffic>().is_err(), "{text:?}");
         }
     }

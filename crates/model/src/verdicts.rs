@@ -46,16 +46,22 @@ impl<'s> Verdicts<'s> {
     pub fn new(snapshot: &'s Snapshot, options: &Options) -> Self {
         let context = Context { snapshot, options: *options };
         let union = ByNamespace::of_union(snapshot);
-        let ranked = [ByNamespace::of_ranked(snapshot, Stage::Tiers), ByNamespace::of_ranked(snapshot, Stage::Baseline)];
+        let ranked = [
+            ByNamespace::of_ranked(snapshot, Stage::Tiers),
+            ByNamespace::of_ranked(snapshot, Stage::Baseline),
+        ];
         let mut classes = Vec::new();
         let mut by_labels: HashMap<(&str, &Labels, bool), usize> = HashMap::new();
         let mut class_of = Vec::with_capacity(snapshot.pods().len());
         for (index, pod) in snapshot.pods().iter().enumerate() {
             let outside_policy = pod.host_network || pod.terminated;
-            let class = *by_labels.entry((&pod.namespace, &pod.labels, outside_policy)).or_insert_with(|| {
-                classes.push(Direction::BOTH.map(|direction| program(&context, index, direction, &union, &ranked)));
-                classes.len() - 1
-            });
+            let class =
+                *by_labels.entry((&pod.namespace, &pod.labels, outside_policy)).or_insert_with(|| {
+                    classes.push(
+                        Direction::BOTH.map(|direction| program(&context, index, direction, &union, &ranked)),
+                    );
+                    classes.len() - 1
+                });
             class_of.push(class);
         }
         Verdicts { context, class_of, classes }
@@ -78,7 +84,11 @@ impl<'s> Verdicts<'s> {
         }
         if program.isolated {
             let allows = |rule: &&Rule| self.context.rule(rule, pod, peer, flow) == Match::Yes;
-            return if program.union.iter().any(|rule| allows(rule)) { Verdict::Allow } else { Verdict::Deny };
+            return if program.union.iter().any(|rule| allows(rule)) {
+                Verdict::Allow
+            } else {
+                Verdict::Deny
+            };
         }
         self.first_match(&program.baseline, pod, peer, flow).unwrap_or(Verdict::Allow)
     }

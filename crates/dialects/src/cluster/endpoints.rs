@@ -58,7 +58,8 @@ fn read_slice(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Opti
     let mut ready: Vec<IpAddr> = Vec::new();
     for (index, endpoint) in items(node, "endpoints").iter().enumerate() {
         // Absent means ready: "a nil value should be interpreted as true".
-        let not_ready = matches!(dig(endpoint, "conditions.ready").map(|n| &n.value), Some(Value::Bool(false)));
+        let not_ready =
+            matches!(dig(endpoint, "conditions.ready").map(|n| &n.value), Some(Value::Bool(false)));
         if not_ready {
             continue;
         }
@@ -80,7 +81,9 @@ fn endpoints(
     let path = path.child("ports");
     let mut ports: Vec<(SmolStr, Protocol, u16)> = Vec::new();
     for (index, item) in items(node, "ports").iter().enumerate() {
-        if let (Some(number), Some(protocol)) = (port(item, "port"), protocol(item, &path.index(index), reader)) {
+        if let (Some(number), Some(protocol)) =
+            (port(item, "port"), protocol(item, &path.index(index), reader))
+        {
             ports.push((text(item, "name").unwrap_or("").into(), protocol, number));
         }
     }

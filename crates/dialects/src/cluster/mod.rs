@@ -71,7 +71,11 @@ fn address(text: &str, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<IpAdd
 }
 
 /// A protocol; TCP where none is written, reported where it is none.
-fn protocol(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<palisade_model::traffic::Protocol> {
+fn protocol(
+    node: &Node<'_>,
+    path: &Path<'_>,
+    reader: &mut Reader<'_>,
+) -> Option<palisade_model::traffic::Protocol> {
     let name = text(node, "protocol").unwrap_or("TCP");
     let protocol = palisade_model::traffic::Protocol::from_kubernetes(name);
     if protocol.is_none() {

@@ -17,9 +17,11 @@ fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Low
     let meta = metadata(node, &Path::root(), reader);
     let path = Path::new("spec");
     let path = path.child("networkPolicy");
-    let spec = dig(node, "spec.networkPolicy").and_then(|spec| NamespaceNetworkPolicy::decode(spec, &path, reader));
+    let spec =
+        dig(node, "spec.networkPolicy").and_then(|spec| NamespaceNetworkPolicy::decode(spec, &path, reader));
     let annotation = isolation_annotation(&meta);
     let policy = isolation(header, annotation.map(|text| text.as_str()), spec.as_ref(), reader);
-    let namespace = Namespace { name: header.name.clone(), labels: meta.labels(), at: Some(header.at.clone()) };
+    let namespace =
+        Namespace { name: header.name.clone(), labels: meta.labels(), at: Some(header.at.clone()) };
     Some(Lowered::Namespace(namespace, policy))
 }

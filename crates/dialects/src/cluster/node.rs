@@ -11,7 +11,8 @@ use crate::object::{Header, Kind, Lowered};
 use crate::source::tree::Node;
 
 /// The kind.
-pub const NODE: Kind = Kind { group: "", versions: &["v1"], kind: "Node", namespaced: false, read, update: no_update };
+pub const NODE: Kind =
+    Kind { group: "", versions: &["v1"], kind: "Node", namespaced: false, read, update: no_update };
 
 fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Lowered> {
     let meta = metadata(node, &Path::root(), reader);

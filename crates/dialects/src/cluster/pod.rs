@@ -11,7 +11,8 @@ use crate::object::{Header, Kind, Lowered};
 use crate::source::tree::Node;
 
 /// The kind.
-pub const POD: Kind = Kind { group: "", versions: &["v1"], kind: "Pod", namespaced: true, read, update: no_update };
+pub const POD: Kind =
+    Kind { group: "", versions: &["v1"], kind: "Pod", namespaced: true, read, update: no_update };
 
 fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Lowered> {
     let mut pod = described(node, &Path::root(), reader);
@@ -52,7 +53,12 @@ pub(super) fn described(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_
     }
 }
 
-fn container_ports(container: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>, ports: &mut Vec<ContainerPort>) {
+fn container_ports(
+    container: &Node<'_>,
+    path: &Path<'_>,
+    reader: &mut Reader<'_>,
+    ports: &mut Vec<ContainerPort>,
+) {
     for (index, item) in items(container, "ports").iter().enumerate() {
         let path = path.child("ports");
         let path = path.index(index);

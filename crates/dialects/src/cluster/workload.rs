@@ -40,7 +40,8 @@ fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Low
     let root = Path::root();
     let meta = metadata(node, &root, reader);
     let cron = header.kind == "CronJob";
-    let (at, path) = if cron { ("spec.jobTemplate.spec.template", "jobTemplate") } else { ("spec.template", "template") };
+    let (at, path) =
+        if cron { ("spec.jobTemplate.spec.template", "jobTemplate") } else { ("spec.template", "template") };
     let template = dig(node, at)?;
     let spec = Path::new("spec");
     let path = spec.child(path);
@@ -57,6 +58,7 @@ fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Low
 /// Whether a Job is over: its pods are then, too.
 fn finished(node: &Node<'_>) -> bool {
     items(node, "status.conditions").iter().any(|condition| {
-        matches!(text(condition, "type"), Some("Complete" | "Failed")) && text(condition, "status") == Some("True")
+        matches!(text(condition, "type"), Some("Complete" | "Failed"))
+            && text(condition, "status") == Some("True")
     })
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use palisade_model::address::Block;
 use palisade_model::label::Selector;
 use palisade_model::policy::{
-    Action, Direction, Isolation, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule, TrafficMatch, TrafficMatches,
+    Action, Direction, Isolation, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule, TrafficMatch,
+    TrafficMatches,
 };
 use palisade_model::traffic::{PortRange, Protocol};
 
@@ -26,7 +27,8 @@ pub(super) fn lower(policy: &NetworkPolicy, header: &Header, reader: &Reader<'_>
         unreadable.get_or_insert(what);
         Selector::everything()
     });
-    let subjects: Arc<[PodSet]> = Arc::new([PodSet { namespaces: Namespaces::Named(namespace.clone()), pods }]);
+    let subjects: Arc<[PodSet]> =
+        Arc::new([PodSet { namespaces: Namespaces::Named(namespace.clone()), pods }]);
     let (mut ingress, mut egress) = spec.types();
     if spec.policy_types.is_none() && unreadable.is_some() && policy.spec.is_none() {
         (ingress, egress) = (true, true);

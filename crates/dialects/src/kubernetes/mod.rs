@@ -10,7 +10,9 @@ use crate::object::{Header, Kind, Lowered};
 use crate::source::tree::Node;
 
 pub(crate) use lower::{pods_peer, port};
-pub use types::{IpBlock, NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicyRule, NetworkPolicySpec};
+pub use types::{
+    IpBlock, NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicyRule, NetworkPolicySpec,
+};
 pub(crate) use validate::{Checks, metadata, metadata_update};
 
 /// The kind.

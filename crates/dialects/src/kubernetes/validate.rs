@@ -5,7 +5,9 @@
 
 use palisade_model::diagnostic::Code;
 
-use super::types::{IpBlock, NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicyRule, NetworkPolicySpec};
+use super::types::{
+    IpBlock, NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicyRule, NetworkPolicySpec,
+};
 use crate::apimachinery::field::{self, Path, Value};
 use crate::apimachinery::names::{self, NameRule};
 use crate::apimachinery::{cidr, meta, selector};
@@ -41,7 +43,8 @@ pub(super) fn update(new: &NetworkPolicy, old: &NetworkPolicy, reader: &mut Read
     for rule in old_spec.ingress.iter().flatten().chain(old_spec.egress.iter().flatten()) {
         for peer in rule.from.iter().flatten().chain(rule.to.iter().flatten()) {
             if let Some(block) = &peer.ip_block {
-                stored_cidrs.extend(block.cidr.iter().chain(block.except.iter().flatten()).map(ToString::to_string));
+                stored_cidrs
+                    .extend(block.cidr.iter().chain(block.except.iter().flatten()).map(ToString::to_string));
             }
         }
     }
@@ -51,11 +54,16 @@ pub(super) fn update(new: &NetworkPolicy, old: &NetworkPolicy, reader: &mut Read
 }
 
 /// Checks `metadata` as the API server does when an object is created.
-pub(crate) fn metadata(meta: Option<&ObjectMeta>, namespaced: bool, code: &'static Code, reader: &mut Reader<'_>) {
+pub(crate) fn metadata(
+    meta: Option<&ObjectMeta>,
+    namespaced: bool,
+    code: &'static Code,
+    reader: &mut Reader<'_>,
+) {
     let empty = ObjectMeta::default();
     let written = meta.unwrap_or(&empty);
     let path = Path::new("metadata");
-    let sink: &mut field::Sink<'_> = &mut |path, body| drop(reader.report(code, path, body).code);
+    let sink = &mut reader.sink(code);
     let text = |value: &Option<smol_str::SmolStr>| value.clone().unwrap_or_default();
     meta::name(&path, &text(&written.name), &text(&written.generate_name), NameRule::Subdomain, sink);
     // A namespace that is not given is the request's: kubectl's `default`.
@@ -72,10 +80,10 @@ pub(crate) fn metadata_update(new: Option<&ObjectMeta>, old: Option<&ObjectMeta>
     let (new, old) = (new.unwrap_or(&empty), old.unwrap_or(&empty));
     let path = Path::new("metadata");
     for (field, new, old) in [("name", &new.name, &old.name), ("namespace", &new.namespace, &old.namespace)] {
-        let sink: &mut field::Sink<'_> = &mut |path, body| drop(reader.report(&codes::IMMUTABLE, path, body).code);
-        meta::immutable(&path.child(field), new.as_deref().unwrap_or(""), old.as_deref().unwrap_or(""), sink);
+        let (new, old) = (new.as_deref().unwrap_or(""), old.as_deref().unwrap_or(""));
+        meta::immutable(&path.child(field), new, old, &mut reader.sink(&codes::IMMUTABLE));
     }
-    let sink: &mut field::Sink<'_> = &mut |path, body| drop(reader.report(&codes::METADATA, path, body).code);
+    let sink = &mut reader.sink(&codes::METADATA);
     meta::labels(&path, pairs(&new.labels), sink);
     meta::annotations(&path, pairs(&new.annotations), sink);
 }
@@ -84,7 +92,12 @@ fn pairs(map: &Option<crate::decode::StringMap>) -> impl Iterator<Item = (&str, 
     map.iter().flatten().map(|(key, value)| (key.as_str(), value.as_str()))
 }
 
-fn walk_selector(path: &Path<'_>, written: &LabelSelector, allow_invalid_values: bool, sink: &mut field::Sink<'_>) {
+fn walk_selector(
+    path: &Path<'_>,
+    written: &LabelSelector,
+    allow_invalid_values: bool,
+    sink: &mut field::Sink<'_>,
+) {
     let requirements = written.match_expressions.iter().flatten().map(|requirement| selector::Requirement {
         key: requirement.key.as_deref().unwrap_or(""),
         operator: requirement.operator.as_deref().unwrap_or(""),
@@ -121,7 +134,8 @@ impl Checks<'_, '_> {
         if let Some(misplaced) = misplaced {
             let path = path.child(misplaced);
             let message = format!("unknown field \"{path}\"");
-            self.reader.report(&codes::UNKNOWN_FIELD, &path, message).help = Some(format!("did you mean {field}?"));
+            self.reader.report(&codes::UNKNOWN_FIELD, &path, message).help =
+                Some(format!("did you mean {field}?"));
         }
     }
 
@@ -143,7 +157,8 @@ impl Checks<'_, '_> {
                 if let Some(end) = end {
                     if end < *number {
                         let body = field::invalid(end, "must be greater than or equal to `port`");
-                        self.reader.report(&codes::END_PORT, &end_path, body).label = Some(format!("port is {number}"));
+                        self.reader.report(&codes::END_PORT, &end_path, body).label =
+                            Some(format!("port is {number}"));
                     }
                     for message in names::port_number(end) {
                         self.reader.report(&codes::END_PORT, &end_path, field::invalid(end, &message));
@@ -156,9 +171,11 @@ impl Checks<'_, '_> {
                     self.reader.report(&codes::END_PORT, &end_path, body);
                 }
                 for message in names::port_name(name) {
-                    let diagnostic = self.reader.report(&codes::PORT, &port_path, field::invalid(name.as_str(), &message));
+                    let diagnostic =
+                        self.reader.report(&codes::PORT, &port_path, field::invalid(name.as_str(), &message));
                     if name.parse::<u16>().is_ok() {
-                        diagnostic.help = Some(format!("in quotes it is a name; write the number {name} without them"));
+                        diagnostic.help =
+                            Some(format!("in quotes it is a name; write the number {name} without them"));
                     }
                 }
             }
@@ -171,7 +188,8 @@ impl Checks<'_, '_> {
     }
 
     fn peer(&mut self, path: &Path<'_>, peer: &NetworkPolicyPeer) {
-        let selectors = [("podSelector", &peer.pod_selector), ("namespaceSelector", &peer.namespace_selector)];
+        let selectors =
+            [("podSelector", &peer.pod_selector), ("namespaceSelector", &peer.namespace_selector)];
         for (name, selector) in selectors {
             if let Some(selector) = selector {
                 self.selector(&path.child(name), selector, &codes::SELECTOR);
@@ -184,11 +202,13 @@ impl Checks<'_, '_> {
         match (selected, peer.ip_block.is_some()) {
             (false, false) => {
                 let help = "to mean everybody, leave out the list of peers; to mean every pod, write namespaceSelector: {}";
-                self.reader.report(&codes::PEER, path, field::required("must specify a peer")).help = Some(help.to_owned());
+                self.reader.report(&codes::PEER, path, field::required("must specify a peer")).help =
+                    Some(help.to_owned());
             }
             (true, true) => {
                 let body = field::forbidden("may not specify both ipBlock and another peer");
-                self.reader.report(&codes::PEER, path, body).help = Some("write them as two peers".to_owned());
+                self.reader.report(&codes::PEER, path, body).help =
+                    Some("write them as two peers".to_owned());
             }
             _ => {}
         }
@@ -235,9 +255,7 @@ impl Checks<'_, '_> {
 
     /// Checks a selector.
     pub fn selector(&mut self, path: &Path<'_>, written: &LabelSelector, code: &'static Code) {
-        let reader = &mut *self.reader;
-        let sink: &mut field::Sink<'_> = &mut |path, body| drop(reader.report(code, path, body).code);
-        walk_selector(path, written, self.allow_invalid_values, sink);
+        walk_selector(path, written, self.allow_invalid_values, &mut self.reader.sink(code));
     }
 
     fn policy_types(&mut self, path: &Path<'_>, spec: &NetworkPolicySpec) {

@@ -11,9 +11,9 @@ use crate::codes;
 use crate::decode::{Decode, Reader};
 use crate::meta::ObjectMeta;
 use crate::object::Header;
+use crate::source::Limits;
 use crate::source::json;
 use crate::source::tree::Source;
-use crate::source::Limits;
 
 /// The annotation of 2016.
 const ANNOTATION: &str = "net.beta.kubernetes.io/network-policy";
@@ -59,12 +59,17 @@ fn annotated(text: &str, path: &Path<'_>, reader: &mut Reader<'_>) -> bool {
             NamespaceNetworkPolicy::decode(node, &Path::root(), &mut inside)
         }
         Some(Err(error)) => {
-            let message = format!("the annotation is not JSON ({}): the namespace counts as isolated", error.message);
+            let message =
+                format!("the annotation is not JSON ({}): the namespace counts as isolated", error.message);
             reader.report(&codes::BETA_ANNOTATION, path, message);
             return true;
         }
         None => {
-            reader.report(&codes::BETA_ANNOTATION, path, "the annotation is empty: the namespace counts as isolated");
+            reader.report(
+                &codes::BETA_ANNOTATION,
+                path,
+                "the annotation is empty: the namespace counts as isolated",
+            );
             return true;
         }
     };

@@ -20,7 +20,8 @@ pub(super) fn lower(policy: &NetworkPolicy, header: &Header, reader: &Reader<'_>
     let selector = spec.pod_selector.as_ref().map_or(Ok(Selector::everything()), LabelSelector::lower);
     let unreadable = policy.unreadable.clone().or(spec.unreadable).or(selector.clone().err());
     let pods = selector.unwrap_or_default();
-    let subjects: Arc<[PodSet]> = Arc::new([PodSet { namespaces: Namespaces::Named(namespace.clone()), pods }]);
+    let subjects: Arc<[PodSet]> =
+        Arc::new([PodSet { namespaces: Namespaces::Named(namespace.clone()), pods }]);
     let path = Path::new("spec");
     let path = path.child("ingress");
     let rule = |(index, rule): (usize, &NetworkPolicyIngressRule)| {

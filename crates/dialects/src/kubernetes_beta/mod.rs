@@ -18,8 +18,8 @@ use crate::source::tree::Node;
 
 pub(crate) use isolation::{isolation, isolation_annotation};
 pub use types::{
-    NamespaceIngressPolicy, NamespaceNetworkPolicy, NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPeer, NetworkPolicyPort,
-    NetworkPolicySpec,
+    NamespaceIngressPolicy, NamespaceNetworkPolicy, NetworkPolicy, NetworkPolicyIngressRule,
+    NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec,
 };
 
 /// The kind.

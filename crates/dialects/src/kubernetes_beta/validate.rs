@@ -40,7 +40,9 @@ fn is_empty<T>(list: &Option<Vec<T>>) -> bool {
 }
 
 fn peer(path: &Path<'_>, peer: &NetworkPolicyPeer, checks: &mut Checks<'_, '_>) {
-    for (name, selector) in [("podSelector", &peer.pod_selector), ("namespaceSelector", &peer.namespace_selector)] {
+    for (name, selector) in
+        [("podSelector", &peer.pod_selector), ("namespaceSelector", &peer.namespace_selector)]
+    {
         if let Some(selector) = selector {
             checks.selector(&path.child(name), selector, &codes::BETA_FIELD);
         }

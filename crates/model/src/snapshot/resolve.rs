@@ -187,18 +187,32 @@ impl Snapshot {
 
     fn pods_of(&self, namespace: &Glob, name: &Glob) -> Result<Vec<usize>, ResolveError> {
         let living = |(_, pod): &(usize, &Pod)| !pod.terminated && namespace.matches(&pod.namespace);
-        let found: Vec<usize> =
-            self.pods.iter().enumerate().filter(living).filter(|(_, pod)| name.matches(&pod.name)).map(|(i, _)| i).collect();
+        let found: Vec<usize> = self
+            .pods
+            .iter()
+            .enumerate()
+            .filter(living)
+            .filter(|(_, pod)| name.matches(&pod.name))
+            .map(|(i, _)| i)
+            .collect();
         if !found.is_empty() {
             return Ok(found);
         }
-        let Some(exact) = name.exact() else { return Err(ResolveError::Nobody(format!("{namespace}/{name}"))) };
+        let Some(exact) = name.exact() else {
+            return Err(ResolveError::Nobody(format!("{namespace}/{name}")));
+        };
         // No pod of that name: perhaps it is the name of what made the pods.
         let made_by = |pod: &Pod| {
             [pod.workload(), pod.owner.clone()].into_iter().flatten().any(|owner| owner.name == exact)
         };
-        let found: Vec<usize> =
-            self.pods.iter().enumerate().filter(living).filter(|(_, pod)| made_by(pod)).map(|(i, _)| i).collect();
+        let found: Vec<usize> = self
+            .pods
+            .iter()
+            .enumerate()
+            .filter(living)
+            .filter(|(_, pod)| made_by(pod))
+            .map(|(i, _)| i)
+            .collect();
         if !found.is_empty() {
             return Ok(found);
         }
@@ -219,13 +233,17 @@ impl Snapshot {
         }
         let here: Vec<&Pod> =
             self.pods.iter().filter(|pod| !pod.terminated && namespace.matches(&pod.namespace)).collect();
-        let workloads: Vec<SmolStr> = here.iter().filter_map(|pod| pod.workload()).map(|owner| owner.name).collect();
-        let candidates = workloads.iter().map(SmolStr::as_str).chain(here.iter().map(|pod| pod.name.as_str()));
-        let mut near: Vec<String> = nearest(name, candidates).into_iter().map(|n| format!("{namespace}/{n}")).collect();
+        let workloads: Vec<SmolStr> =
+            here.iter().filter_map(|pod| pod.workload()).map(|owner| owner.name).collect();
+        let candidates =
+            workloads.iter().map(SmolStr::as_str).chain(here.iter().map(|pod| pod.name.as_str()));
+        let mut near: Vec<String> =
+            nearest(name, candidates).into_iter().map(|n| format!("{namespace}/{n}")).collect();
         if near.is_empty() {
             // The right name in another namespace is the next best guess.
             let elsewhere = self.pods.iter().filter(|pod| {
-                !pod.terminated && (pod.name == name || pod.workload().is_some_and(|owner| owner.name == name))
+                !pod.terminated
+                    && (pod.name == name || pod.workload().is_some_and(|owner| owner.name == name))
             });
             near = elsewhere.map(|pod| format!("{}/{name}", pod.namespace)).collect();
             near.dedup();
@@ -246,7 +264,9 @@ impl Snapshot {
                     ResolveError::Service { name: format!("{namespace}/{name}"), nearest }
                 })
             }
-            EndpointPattern::Address(address) => Ok(self.services.iter().position(|s| s.addresses.contains(address))),
+            EndpointPattern::Address(address) => {
+                Ok(self.services.iter().position(|s| s.addresses.contains(address)))
+            }
             _ => Ok(None),
         }
     }
@@ -254,13 +274,19 @@ impl Snapshot {
     /// The ready backends of a service, each with the port it serves there.
     fn backends(&self, service: &Service, traffic: Traffic) -> Result<Vec<(Found, u16)>, ResolveError> {
         let full = format!("{}/{}", service.namespace, service.name);
-        let Some(port) = service.ports.iter().find(|p| p.protocol == traffic.protocol && p.port == traffic.port) else {
-            let ports: Vec<String> = service.ports.iter().map(|p| format!("{}/{}", p.protocol, p.port)).collect();
+        let Some(port) =
+            service.ports.iter().find(|p| p.protocol == traffic.protocol && p.port == traffic.port)
+        else {
+            let ports: Vec<String> =
+                service.ports.iter().map(|p| format!("{}/{}", p.protocol, p.port)).collect();
             let ports = if ports.is_empty() { "none".to_owned() } else { ports.join(", ") };
             return Err(ResolveError::ServicePort { service: full, traffic, ports });
         };
-        let listed: Vec<_> =
-            self.endpoints.iter().filter(|e| e.namespace == service.namespace && e.service == service.name).collect();
+        let listed: Vec<_> = self
+            .endpoints
+            .iter()
+            .filter(|e| e.namespace == service.namespace && e.service == service.name)
+            .collect();
         let mut backends: Vec<(Found, u16)> = Vec::new();
         if listed.is_empty() {
             self.selected_backends(service, port, &mut backends);
