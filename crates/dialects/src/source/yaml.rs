@@ -1,8 +1,8 @@
 //! YAML as kubectl reads it, with the place of every value.
 //!
-//! The grammar is `saphyr-parser`'s; the tree is built here from its events (see [`builder`]), pulled one by one so
+//! The grammar is `saphyr-parser`'s; the tree is built here from its events (see `builder`), pulled one by one so
 //! that a limit stops the parser too: a tree made elsewhere would have been built before anybody could object to it.
-//! Each document gets a parser of its own (see [`chunks`]): an error in one hides no other, and memory is that of one
+//! Each document gets a parser of its own (see `chunks`): an error in one hides no other, and memory is that of one
 //! document. The parser allocates every scalar anew; nearly all of them are found again in the text and borrowed.
 
 mod builder;

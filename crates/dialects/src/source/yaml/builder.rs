@@ -243,10 +243,10 @@ impl<'s> Builder<'s> {
             start = if self.text.as_bytes().get(line) == Some(&b'-') { line } else { start };
         }
         if self.expects_key() {
-            return Err(SyntaxError::syntax("a mapping key must be a scalar", Span::new(start, start + 1)));
+            return Err(SyntaxError::syntax("a mapping key must be a scalar", self.character(start)));
         }
         if self.frames.len() >= self.limits.depth {
-            return Err(SyntaxError::too_deep(self.limits.depth, Span::new(start, start + 1)));
+            return Err(SyntaxError::too_deep(self.limits.depth, self.character(start)));
         }
         if anchor != 0 {
             self.anchors.insert(anchor, Anchor::Open);
@@ -275,7 +275,8 @@ impl<'s> Builder<'s> {
                 Value::Map(entries)
             }
         };
-        let node = Node { value, span: Span::new(frame.start, self.end.max(frame.start + 1)) };
+        let first = self.character(frame.start);
+        let node = Node { value, span: Span::new(frame.start, self.end.max(first.end as usize)) };
         let nodes = self.nodes - frame.nodes + 1;
         self.push(node, nodes, frame.height, frame.anchor)
     }
@@ -368,11 +369,16 @@ impl<'s> Builder<'s> {
         self.anchors.insert(anchor, kept);
     }
 
+    /// The place of the character at an offset.
+    fn character(&self, at: usize) -> Span {
+        let width = self.text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+        Span::new(at, at + width)
+    }
+
     /// What the parser says is wrong, in our words and places.
     pub(super) fn scan_error(&mut self, error: &ScanError) -> SyntaxError {
         let at = self.marks.byte(error.marker().index()).min(self.marks.end());
-        let width = self.text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
-        let span = Span::new(at, at + width);
+        let span = self.character(at);
         // The parser's own limit on brackets. It can come first, because the parser reads a flow collection that may
         // be a key up to its end before it gives the first event.
         if error.info() == "recursion limit exceeded" {

@@ -51,9 +51,10 @@ impl<'s> Marks<'s> {
         self.byte
     }
 
-    /// Says that a character count stands for the chunk's marker. The parser counts some directives in bytes.
+    /// Says that a character count stands for a marker. The parser counts some directives in bytes, so this puts
+    /// right what they have shifted; later markers of the same chunk (after a lone `\r`) need nothing of the kind.
     pub(super) fn at_marker(&mut self, character: usize) {
-        if let Some(marker) = self.chunk.marker {
+        if let Some(marker) = self.chunk.marker.take() {
             (self.characters, self.byte) = (character, marker);
         }
     }

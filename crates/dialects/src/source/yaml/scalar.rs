@@ -63,14 +63,24 @@ fn dotted(text: &str) -> Option<Value<'static>> {
         ".nan" | ".NaN" | ".NAN" => Some(Value::Float(f64::NAN)),
         ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Some(Value::Float(f64::INFINITY)),
         "-.inf" | "-.Inf" | "-.INF" => Some(Value::Float(f64::NEG_INFINITY)),
-        _ if text.starts_with('.') => float(text),
+        _ if text.starts_with('.') => {
+            // Behind a leading point Go takes underscores only between digits; behind a digit, anywhere.
+            let between =
+                |parts: &[u8]| !matches!(parts, [b'_', other] | [other, b'_'] if !other.is_ascii_digit());
+            let fair = !text.ends_with('_') && text.as_bytes().windows(2).all(between);
+            if fair { float(&dense(text)) } else { None }
+        }
         _ => None,
     }
 }
 
 fn number(text: &str) -> Option<Value<'static>> {
-    let dense = if text.contains('_') { Cow::Owned(text.replace('_', "")) } else { Cow::Borrowed(text) };
+    let dense = dense(text);
     integer(&dense).or_else(|| float(&dense))
+}
+
+fn dense(text: &str) -> Cow<'_, str> {
+    if text.contains('_') { Cow::Owned(text.replace('_', "")) } else { Cow::Borrowed(text) }
 }
 
 /// A whole number the way of Go's `ParseInt` with base 0; none if it does not fit 64 bits.
@@ -143,7 +153,7 @@ mod tests {
         unsigned: "18446744073709551615" "0xFFFFFFFFFFFFFFFF" => Value::Float(18_446_744_073_709_551_615.0);
         beyond: "100000000000000000000" "1e20" "+1e20" => Value::Float(1e20);
         not_octal: "08" "8.0" "8." "8e0" "80e-1" "0.8e1" "+8." => Value::Float(8.0);
-        half: ".5" "0.5" "5e-1" "+.5" "+0.5" => Value::Float(0.5);
+        half: ".5" ".5_0" "0.5" "0_.5" "5e-1" "+.5" "+0.5" => Value::Float(0.5);
         minus_half: "-.5" "-0.5" => Value::Float(-0.5);
         infinity: ".inf" ".Inf" ".INF" "+.inf" "+.Inf" "+.INF" => Value::Float(f64::INFINITY);
         minus_infinity: "-.inf" "-.Inf" "-.INF" => Value::Float(f64::NEG_INFINITY);
@@ -164,7 +174,7 @@ mod tests {
         almost_words: "yEs" "tRUE" "nULL" "oN" "truee" "nil" "none" "~~" "<<" "t" "f" "o";
         addresses: "10.0.0.0/8" "10.0.0.1" "::1" "fe80::1" "1.2.3.4" "1::" "0.0.0.0/0";
         dates: "2001-01-01" "2001-12-14t21:59:43Z" "12:30:45";
-        almost_numbers: "0x" "0b" "0o" "0b2" "0xg" "1e" "1e+" "." ".." "-" "+" "--1" "+-1" "1e999" "-1e999";
+        almost_numbers: "._5" ".5_" ".5__0" "0x" "0b" "0o" "0b2" "0xg" "1e" "1e+" "." ".." "-" "+" "--1" "+-1" "1e999" "-1e999";
         rust_words: "inf" "+inf" "-inf" "nan" "NaN" "infinity" ".infinity" "-.infinity" "+.nan";
         large_with_prefix: "0x10000000000000000" "-0xFFFFFFFFFFFFFFFF";
         units: "_8" "80/TCP" "1Gi" "5s" "100m" "1.5.0" "v1";

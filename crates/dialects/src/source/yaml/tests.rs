@@ -126,6 +126,7 @@ reads! {
     nul: "a: b\0c\n" =>  ! Syntax 1:5;
     nul_alone: "\0" =>  ! Syntax 1:1;
     stray_bracket: "a: ]\n" =>  ! Syntax 1:4;
+    list_as_key_at_the_end: "?\n-" => ! Syntax 2:2;
     two_values: "a: b: c\n" =>  ! Syntax 1:5;
 }
 
@@ -256,6 +257,9 @@ fn places_behind_wide_characters_and_in_later_documents() {
             Some((7, 1))
         );
     }
+    // A lone carriage return is a line break to YAML only: one chunk, two documents.
+    let texts: Vec<String> = places("---\rä: ö\r---\rü: x\r").into_iter().map(|found| found.2).collect();
+    assert_eq!(texts, ["ä: ö", "ä", "ö", "ü: x", "ü", "x"]);
     assert_eq!(places("%ä ö\n---\nü: x\n")[1..], [place(3, 1, "ü"), place(3, 4, "x")]);
 }
 
