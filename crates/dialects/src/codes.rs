@@ -88,6 +88,12 @@ codes! {
     /// Odd CIDRs.
     CIDR_FORM = "K0208" Warning "an address block in an unusual form":
         "The block is legal but not written the usual way, e.g. IPv6 not in its canonical form. The message is the API server's own warning.";
+    /// egress: [].
+    EMPTY_EGRESS = "K0209" Warning "an empty egress list without policyTypes isolates nothing":
+        "Without `policyTypes` a policy is about egress only if it has an egress rule. `egress: []` has none, so the policy does **not** restrict egress (it does isolate ingress). To deny all egress write `policyTypes: [Egress]`.";
+    /// Rules that do not count.
+    IGNORED_RULES = "K0210" Warning "rules of a direction that policyTypes leaves out":
+        "`policyTypes` does not name this direction, so its rules are ignored and the direction is not restricted. Add the type, or remove the rules.";
 
     /// Peers, 2016.
     BETA_PEER = "B0101" Error "a v1beta1 peer must be exactly one selector":

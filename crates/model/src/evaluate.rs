@@ -22,7 +22,7 @@ use crate::options::{Options, SelfTraffic};
 use crate::policy::{Action, Direction, Namespaces, PodSet, Policy, Rule};
 use crate::snapshot::{RankedRule, Snapshot, Stage};
 use crate::trace::{
-    Because, Bystander, Decision, Evaluation, NotSubject, RuleRef, Side, StageName, StageOutcome, StageTrace,
+    Because, Bystander, Decision, Evaluation, Exemption, RuleRef, Side, StageName, StageOutcome, StageTrace,
     Step, StepResult, Verdict,
 };
 
@@ -35,23 +35,23 @@ pub fn evaluate(snapshot: &Snapshot, flow: &Flow, options: &Options) -> Evaluati
 }
 
 /// Whether policies have a say about this end of a connection at all: the pod that is the subject, or why not.
-pub(crate) fn subject(context: &Context<'_>, flow: &Flow, direction: Direction) -> Result<usize, Because> {
+pub(crate) fn subject(context: &Context<'_>, flow: &Flow, direction: Direction) -> Result<usize, Exemption> {
     let (own, other) = Context::ends(flow, direction);
     let pod = match own.who {
-        Who::Outside => return Err(Because::NotSubject(NotSubject::Outside)),
-        Who::Node(_) => return Err(Because::NotSubject(NotSubject::Node)),
+        Who::Outside => return Err(Exemption::Outside),
+        Who::Node(_) => return Err(Exemption::Node),
         Who::Pod(pod) if context.snapshot.pods()[pod].host_network => {
-            return Err(Because::NotSubject(NotSubject::HostNetwork));
+            return Err(Exemption::HostNetwork);
         }
         Who::Pod(pod) => pod,
     };
     // A pod cannot be cut off from itself; through a service it can.
     if own.who == other.who && flow.via.is_none() && context.options.self_traffic == SelfTraffic::Allow {
-        return Err(Because::OwnAddress);
+        return Err(Exemption::OwnAddress);
     }
     // Its node must reach it: the kubelet probes it from there.
     if direction == Direction::Ingress && context.is_own_node(other, pod) {
-        return Err(Because::OwnNode);
+        return Err(Exemption::OwnNode);
     }
     Ok(pod)
 }
@@ -60,7 +60,10 @@ fn side(context: &Context<'_>, flow: &Flow, direction: Direction) -> Side {
     let (_, peer) = Context::ends(flow, direction);
     let pod = match subject(context, flow, direction) {
         Ok(pod) => pod,
-        Err(because) => return Side { direction, verdict: Verdict::Allow, because, stages: Vec::new() },
+        Err(exemption) => {
+            let because = Because::Exempt(exemption);
+            return Side { direction, verdict: Verdict::Allow, because, stages: Vec::new() };
+        }
     };
     let asked = Asked { context, flow, direction, pod, peer };
     let mut stages = Vec::new();

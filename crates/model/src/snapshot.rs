@@ -276,7 +276,7 @@ impl Snapshot {
         }
         // Policies are sorted by (kind, namespace, name) already, so their place is the rest of the rank.
         let rank = |rule: &RankedRule| (rule.tier, rule.priority, rule.index, rule.policy);
-        self.ranked.sort_by(|a, b| rank(a).cmp(&rank(b)));
+        self.ranked.sort_by_key(|a| rank(a));
     }
 
     /// The union policies that say something about a direction: their places.

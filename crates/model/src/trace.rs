@@ -55,12 +55,8 @@ pub struct Side {
 /// What decided a side.
 #[derive(Debug, Clone)]
 pub enum Because {
-    /// Policies do not apply to this end: it is outside, a node, or in its node's network.
-    NotSubject(NotSubject),
-    /// A pod reaches its own address.
-    OwnAddress,
-    /// The pod's own node may always reach it.
-    OwnNode,
+    /// Policies have no say.
+    Exempt(Exemption),
     /// A rule.
     Rule(Decision),
     /// The pod is isolated and no rule allows it.
@@ -72,15 +68,19 @@ pub enum Because {
     Default,
 }
 
-/// Why an end is no subject of policies.
+/// Why policies have no say about one end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotSubject {
-    /// An address outside the cluster.
+pub enum Exemption {
+    /// It is an address outside the cluster.
     Outside,
-    /// A node.
+    /// It is a node.
     Node,
-    /// A pod in its node's network.
+    /// It is a pod in its node's network.
     HostNetwork,
+    /// It is a pod that reaches its own address.
+    OwnAddress,
+    /// It is a pod that its own node reaches.
+    OwnNode,
 }
 
 /// A rule that decided.

@@ -84,11 +84,7 @@ impl<'s> Verdicts<'s> {
         }
         if program.isolated {
             let allows = |rule: &&Rule| self.context.rule(rule, pod, peer, flow) == Match::Yes;
-            return if program.union.iter().any(|rule| allows(rule)) {
-                Verdict::Allow
-            } else {
-                Verdict::Deny
-            };
+            return if program.union.iter().any(allows) { Verdict::Allow } else { Verdict::Deny };
         }
         self.first_match(&program.baseline, pod, peer, flow).unwrap_or(Verdict::Allow)
     }

@@ -120,6 +120,27 @@ impl Checks<'_, '_> {
             }
         }
         self.policy_types(&path.child("policyTypes"), spec);
+        self.directions(&path, spec);
+    }
+
+    /// What the API server accepts and hardly anybody means.
+    fn directions(&mut self, path: &Path<'_>, spec: &NetworkPolicySpec) {
+        let written = spec.policy_types.as_deref().is_some_and(|types| !types.is_empty());
+        if !written && spec.egress.as_ref().is_some_and(Vec::is_empty) {
+            let message = "egress: [] without policyTypes does not restrict egress";
+            self.reader.report(&codes::EMPTY_EGRESS, &path.child("egress"), message).help = Some(
+                "to deny all egress, add policyTypes: [Ingress, Egress]; otherwise remove it".to_owned(),
+            );
+        }
+        let (ingress, egress) = spec.types();
+        for (field, counts, rules) in [("ingress", ingress, &spec.ingress), ("egress", egress, &spec.egress)]
+        {
+            if written && !counts && rules.as_ref().is_some_and(|rules| !rules.is_empty()) {
+                let message =
+                    format!("policyTypes leaves out this direction: these {field} rules are ignored");
+                self.reader.report(&codes::IGNORED_RULES, &path.child(field), message);
+            }
+        }
     }
 
     fn rule(&mut self, path: &Path<'_>, rule: &NetworkPolicyRule, ingress: bool) {

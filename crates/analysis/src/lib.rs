@@ -1,0 +1,5 @@
+//! Questions about a whole set of policies: what is probably not meant ([`lint`]), and whether what must hold does
+//! ([`policy_test`]).
+
+pub mod lint;
+pub mod policy_test;

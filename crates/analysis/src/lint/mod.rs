@@ -1,0 +1,71 @@
+//! What is legal and probably not meant.
+//!
+//! A lint asks a [`Snapshot`] one question and reports what it finds. To add one: write a function of this shape in a
+//! file of its own, give it a [`Code`] with its documentation, and add both to [`LINTS`]. What can be seen in a single
+//! object as written (an empty `egress` without `policyTypes`) is not here but with its dialect's validation.
+
+mod addresses;
+mod dns;
+mod families;
+mod named_ports;
+mod selectors;
+mod ties;
+
+use palisade_model::diagnostic::{Code, Diagnostic, Subject};
+use palisade_model::policy::{Namespaces, Object, PodSet, Policy, Rule};
+use palisade_model::snapshot::Snapshot;
+
+/// A question about a snapshot.
+pub type Lint = fn(&Snapshot, &mut Vec<Diagnostic>);
+
+/// All of them, each with the codes it can report.
+pub static LINTS: &[(Lint, &[&Code])] = &[
+    (selectors::check, &[&selectors::SELECTS_NOTHING, &selectors::PEER_SELECTS_NOTHING]),
+    (named_ports::check, &[&named_ports::RESOLVES_NOWHERE]),
+    (dns::check, &[&dns::NO_DNS]),
+    (families::check, &[&families::ONE_FAMILY]),
+    (ties::check, &[&ties::TIE, &ties::SAME_PRIORITY, &ties::OVN_LIMIT]),
+    (addresses::check, &[&addresses::SHARED_ADDRESS]),
+];
+
+/// Everything that all lints find.
+pub fn lint(snapshot: &Snapshot) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for (lint, _) in LINTS {
+        lint(snapshot, &mut found);
+    }
+    found
+}
+
+/// The codes of all lints.
+pub fn codes() -> impl Iterator<Item = &'static Code> {
+    LINTS.iter().flat_map(|(_, codes)| codes.iter().copied())
+}
+
+/// A finding about a policy.
+fn about(code: &'static Code, object: &Object, message: String) -> Diagnostic {
+    let subject =
+        Subject { kind: object.kind.clone(), namespace: object.namespace.clone(), name: object.name.clone() };
+    Diagnostic::new(code, message).about(subject).at(object.at.clone())
+}
+
+/// A finding about a rule, or about its part.
+fn about_rule(code: &'static Code, policy: &Policy, rule: &Rule, part: &str, message: String) -> Diagnostic {
+    let field = format!("spec.{}[{}]{part}", rule.direction, rule.index);
+    let at = rule.at.clone().or_else(|| policy.object.at.clone());
+    about(code, &policy.object, message).field(field).at(at)
+}
+
+/// The pods that policies can see: alive, and in the pod network.
+fn pods(snapshot: &Snapshot) -> impl Iterator<Item = usize> {
+    let visible = |pod: &palisade_model::cluster::Pod| !pod.terminated && !pod.host_network;
+    snapshot.pods().iter().enumerate().filter(move |(_, pod)| visible(pod)).map(|(index, _)| index)
+}
+
+/// Whether enough is known to say that a set is empty: some pod of the namespaces it speaks about is here.
+fn is_known(snapshot: &Snapshot, set: &PodSet) -> bool {
+    match &set.namespaces {
+        Namespaces::Named(name) => pods(snapshot).any(|pod| snapshot.pods()[pod].namespace == *name),
+        _ => pods(snapshot).next().is_some(),
+    }
+}

@@ -1,0 +1,121 @@
+//! Selectors that select nothing.
+
+use palisade_model::diagnostic::{Code, Diagnostic, Severity};
+use palisade_model::label::Operator;
+use palisade_model::matching::Context;
+use palisade_model::options::Options;
+use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, Policy};
+use palisade_model::snapshot::Snapshot;
+
+use super::{about, about_rule, is_known, pods};
+
+/// The subject.
+pub static SELECTS_NOTHING: Code = Code {
+    id: "L0101",
+    severity: Severity::Warning,
+    title: "a policy that selects no pod",
+    explanation: "The policy's own selector matches none of the pods that are known, so it protects nobody. Often a label is misspelled, or the pods carry it under another key. Not reported when no pod of the namespace is among the input, and not for selectors that select everything.",
+};
+
+/// A peer.
+pub static PEER_SELECTS_NOTHING: Code = Code {
+    id: "L0102",
+    severity: Severity::Warning,
+    title: "a peer that selects no pod",
+    explanation: "A rule names pods, and none of the pods that are known matches. For an Allow rule the connection it was written for is still denied. Not reported when no pod of the namespaces concerned is among the input.",
+};
+
+pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
+    let context = Context { snapshot, options: Options::default() };
+    for policy in snapshot.policies() {
+        subjects(&context, policy, found);
+        for rule in &policy.rules {
+            let Peers::Of(peers) = &rule.peers else { continue };
+            for (index, peer) in peers.iter().enumerate() {
+                if let Peer::Pods(set) = peer
+                    && !set.pods.is_everything() | matches!(set.namespaces, Namespaces::Matching(_))
+                    && is_known(snapshot, set)
+                    && !pods(snapshot)
+                        .any(|pod| candidates(&context, policy, pod).any(|s| context.holds(set, pod, s)))
+                {
+                    let list = if rule.direction == palisade_model::policy::Direction::Ingress {
+                        "from"
+                    } else {
+                        "to"
+                    };
+                    let message = format!("no pod matches this peer: {set}");
+                    let part = format!(".{list}[{index}]");
+                    let mut diagnostic = about_rule(&PEER_SELECTS_NOTHING, policy, rule, &part, message);
+                    diagnostic.help = help(snapshot, set);
+                    found.push(diagnostic);
+                }
+            }
+        }
+    }
+}
+
+/// The pods a peer is relative to: the policy's subjects for relative namespaces, else the pod itself will do.
+fn candidates<'s>(
+    context: &'s Context<'s>,
+    policy: &'s Policy,
+    pod: usize,
+) -> impl Iterator<Item = usize> + 's {
+    let relative = policy.rules.iter().any(|rule| match &rule.peers {
+        Peers::Of(peers) => peers.iter().any(|peer| {
+            matches!(peer, Peer::Pods(set) if !matches!(set.namespaces, Namespaces::Named(_) | Namespaces::Matching(_)))
+        }),
+        Peers::Any => false,
+    });
+    let subjects = pods(context.snapshot)
+        .filter(move |pod| relative && policy.rules.iter().any(|rule| context.applies(&rule.subjects, *pod)));
+    std::iter::once(pod).filter(move |_| !relative).chain(subjects)
+}
+
+fn subjects(context: &Context<'_>, policy: &Policy, found: &mut Vec<Diagnostic>) {
+    let isolations = policy.isolations.iter().map(|isolation| &isolation.subjects);
+    let Some(subjects) = isolations.chain(policy.rules.iter().map(|rule| &rule.subjects)).next() else {
+        return;
+    };
+    let narrow = |set: &&PodSet| {
+        !set.pods.is_everything()
+            || matches!(&set.namespaces, Namespaces::Matching(selector) if !selector.is_everything())
+    };
+    let all_known = subjects.iter().all(|set| is_known(context.snapshot, set));
+    let nobody = !pods(context.snapshot).any(|pod| context.applies(subjects, pod));
+    if all_known && nobody && subjects.iter().any(|set| narrow(&set)) {
+        let words: Vec<String> = subjects.iter().map(ToString::to_string).collect();
+        let message = format!("the policy selects no pod: it applies to {}", words.join(", or "));
+        let mut diagnostic = about(&SELECTS_NOTHING, &policy.object, message);
+        let field = if policy.object.kind == "NetworkPolicy" { "spec.podSelector" } else { "spec.subject" };
+        diagnostic = diagnostic.field(field);
+        diagnostic.help = subjects.first().and_then(|set| help(context.snapshot, set));
+        found.push(diagnostic);
+    }
+}
+
+/// What the first label that nobody has is instead, where there are pods to compare with.
+fn help(snapshot: &Snapshot, set: &PodSet) -> Option<String> {
+    let here = |pod: &usize| match &set.namespaces {
+        Namespaces::Named(name) => snapshot.pods()[*pod].namespace == *name,
+        Namespaces::Matching(selector) => selector.matches(&snapshot.namespace_of(*pod).labels),
+        _ => true,
+    };
+    let pods: Vec<usize> = pods(snapshot).filter(here).collect();
+    if pods.is_empty() {
+        return Some("no namespace with a pod in it matches".to_owned());
+    }
+    let labels = |pod: &usize| &snapshot.pods()[*pod].labels;
+    let unmet = set.pods.requirements().iter().find(|r| !pods.iter().any(|pod| r.matches(labels(pod))))?;
+    let mut values: Vec<&str> = pods.iter().filter_map(|pod| labels(pod).get(&unmet.key)).collect();
+    values.sort_unstable();
+    values.dedup();
+    let more = if values.len() > 5 { ", …" } else { "" };
+    values.truncate(5);
+    match (&unmet.operator, values.is_empty()) {
+        (_, true) => Some(format!("no pod there has a label {}", unmet.key)),
+        (Operator::In(_), false) => {
+            Some(format!("values of {} there: {}{more}", unmet.key, values.join(", ")))
+        }
+        _ => None,
+    }
+}

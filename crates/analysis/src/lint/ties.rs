@@ -1,0 +1,127 @@
+//! Policies whose order nobody has decided.
+
+use std::collections::BTreeMap;
+
+use palisade_model::diagnostic::{Code, Diagnostic, Severity};
+use palisade_model::label::{Operator, Selector};
+use palisade_model::matching::Context;
+use palisade_model::options::Options;
+use palisade_model::policy::{Direction, Namespaces, Placement, PodSet, Policy, Priority, Rule, Tier};
+use palisade_model::snapshot::Snapshot;
+
+use super::{about, pods};
+
+/// A tie.
+pub static TIE: Code = Code {
+    id: "L0107",
+    severity: Severity::Warning,
+    title: "two policies of one tier have the same priority and apply to the same pods",
+    explanation: "Which of the two comes first is not defined: an implementation may take either, and OVN-Kubernetes calls it illegal. Palisade interleaves their rules by index and settles ties by kind, namespace and name, so its answers are stable, but the cluster's may differ. Give them different priorities.",
+};
+
+/// The same priority, with nobody in common.
+pub static SAME_PRIORITY: Code = Code {
+    id: "L0108",
+    severity: Severity::Note,
+    title: "two policies of one tier have the same priority",
+    explanation: "No pod that is known is subject to both, so nothing depends on their order now. A new pod or label may change that, and OVN-Kubernetes does not support equal priorities at all.",
+};
+
+/// OVN-Kubernetes' limit.
+pub static OVN_LIMIT: Code = Code {
+    id: "L0110",
+    severity: Severity::Note,
+    title: "a priority that OVN-Kubernetes does not support",
+    explanation: "The API allows priorities from 0 to 1000; OVN-Kubernetes supports AdminNetworkPolicies with priorities from 0 to 99 and at most 100 of them.",
+};
+
+/// Pairs reported for one priority; the rest would say the same again.
+const MOST_PAIRS: usize = 10;
+
+pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
+    let context = Context { snapshot, options: Options::default() };
+    let mut peers: BTreeMap<(&Tier, Priority), Vec<&Policy>> = BTreeMap::new();
+    for policy in snapshot.policies() {
+        if let Placement::Tier { tier, priority } = &policy.placement {
+            peers.entry((tier, *priority)).or_default().push(policy);
+            if policy.object.kind == "AdminNetworkPolicy" && priority.0 > 99.0 {
+                let message = format!("priority {priority} is beyond the 99 that OVN-Kubernetes supports");
+                found.push(about(&OVN_LIMIT, &policy.object, message).field("spec.priority"));
+            }
+        }
+    }
+    for ((_, priority), policies) in peers {
+        let pairs = policies
+            .iter()
+            .enumerate()
+            .flat_map(|(index, a)| policies[index + 1..].iter().map(move |b| (*a, *b)));
+        for (a, b) in pairs.filter(|(a, b)| !shared(a, b).is_empty()).take(MOST_PAIRS) {
+            found.extend(report(&context, a, b, priority));
+        }
+    }
+}
+
+fn report(context: &Context<'_>, a: &Policy, b: &Policy, priority: Priority) -> Option<Diagnostic> {
+    let both = |pod: &usize| {
+        shared(a, b).into_iter().any(|d| applies(context, a, d, *pod) && applies(context, b, d, *pod))
+    };
+    let common = pods(context.snapshot).find(both);
+    let names = format!("{} and {} have the same priority {priority}", a.object, b.object.full_name());
+    let nobody_known = pods(context.snapshot).next().is_none();
+    let (code, message) = match common {
+        Some(pod) => {
+            let pod = &context.snapshot.pods()[pod];
+            (&TIE, format!("{names}, and both apply to {}/{}", pod.namespace, pod.name))
+        }
+        None if disjoint_policies(a, b) => return None,
+        None if nobody_known => (&TIE, format!("{names}, and may apply to the same pods")),
+        None => (&SAME_PRIORITY, names),
+    };
+    let at =
+        b.object.at.as_ref().map(|at| format!("give one of them another priority; the other is at {at}"));
+    let diagnostic = about(code, &a.object, message).field("spec.priority");
+    Some(diagnostic.help(at.unwrap_or_else(|| "give one of them another priority".to_owned())))
+}
+
+/// The directions that both speak about.
+fn shared(a: &Policy, b: &Policy) -> Vec<Direction> {
+    let speaks = |policy: &Policy, direction| policy.rules.iter().any(|rule| rule.direction == direction);
+    Direction::BOTH.into_iter().filter(|direction| speaks(a, *direction) && speaks(b, *direction)).collect()
+}
+
+fn applies(context: &Context<'_>, policy: &Policy, direction: Direction, pod: usize) -> bool {
+    policy.rules.iter().any(|rule| rule.direction == direction && context.applies(&rule.subjects, pod))
+}
+
+/// Whether no pod at all can be subject to both.
+fn disjoint_policies(a: &Policy, b: &Policy) -> bool {
+    let sets = |policy: &Policy| -> Vec<PodSet> {
+        policy.rules.iter().flat_map(|rule: &Rule| rule.subjects.iter().cloned()).collect()
+    };
+    let (a, b) = (sets(a), sets(b));
+    a.iter().all(|a| b.iter().all(|b| disjoint_sets(a, b)))
+}
+
+fn disjoint_sets(a: &PodSet, b: &PodSet) -> bool {
+    let namespaces = match (&a.namespaces, &b.namespaces) {
+        (Namespaces::Named(a), Namespaces::Named(b)) => a != b,
+        (Namespaces::Matching(a), Namespaces::Matching(b)) => disjoint(a, b),
+        _ => false,
+    };
+    namespaces || disjoint(&a.pods, &b.pods)
+}
+
+/// Whether no labels can satisfy both. `false` means only that it is not obvious.
+fn disjoint(a: &Selector, b: &Selector) -> bool {
+    a.requirements().iter().any(|x| {
+        b.requirements().iter().filter(|y| x.key == y.key).any(|y| match (&x.operator, &y.operator) {
+            (Operator::In(a), Operator::In(b)) => !a.iter().any(|value| b.contains(value)),
+            (Operator::In(a), Operator::NotIn(b)) | (Operator::NotIn(b), Operator::In(a)) => {
+                a.iter().all(|value| b.contains(value))
+            }
+            (Operator::In(_) | Operator::Exists, Operator::DoesNotExist)
+            | (Operator::DoesNotExist, Operator::In(_) | Operator::Exists) => true,
+            _ => false,
+        })
+    })
+}

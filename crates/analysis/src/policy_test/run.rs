@@ -1,0 +1,309 @@
+//! Running tests: worlds are loaded once, tests run side by side, steps one after the other.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use palisade_dialects::admission::{Request, admit};
+use palisade_dialects::codes;
+use palisade_dialects::load::{load, load_object};
+use palisade_dialects::object::DEFAULT_NAMESPACE;
+use palisade_dialects::source::tree::{Node, Source};
+use palisade_dialects::source::{Limits, SyntaxErrorKind, documents};
+use palisade_dialects::world::World;
+use palisade_model::diagnostic::{Diagnostic, Location};
+use palisade_model::evaluate::evaluate;
+use palisade_model::flow::Flow;
+use palisade_model::options::Options;
+use palisade_model::snapshot::Snapshot;
+use palisade_model::verdicts::Verdicts;
+use rayon::prelude::*;
+use smol_str::SmolStr;
+
+use super::format::{AdmissionCase, AdmissionTest, Expectation, Operation, PolicyTest, Step, Test, read};
+use super::report::{Case, Failure, Report};
+
+/// How many failing flows of one case are kept with their reasons; the others are counted.
+const KEPT_FAILURES: usize = 20;
+
+/// Where the runner gets files from: reading them is somebody else's business.
+pub trait Files: Sync {
+    /// The files at a path written in `from`, relative to it: one, or all manifests of a folder.
+    fn open(&self, from: &Source, path: &str) -> Result<Vec<Arc<Source>>, String>;
+}
+
+/// Runs every test of these texts.
+pub fn run(sources: &[Arc<Source>], files: &dyn Files) -> Report {
+    let limits = Limits::default();
+    let worlds = Worlds { files, loaded: Mutex::new(HashMap::new()) };
+    let mut report = Report::default();
+    for source in sources {
+        let mut nodes = Vec::new();
+        for document in documents(source, &limits) {
+            match document {
+                Ok(node) => nodes.push(node),
+                Err(error) => {
+                    let code = match error.kind {
+                        SyntaxErrorKind::Syntax => &codes::SYNTAX,
+                        SyntaxErrorKind::Limit => &codes::LIMIT,
+                    };
+                    report
+                        .unreadable
+                        .push(Diagnostic::new(code, error.message).at(Some(source.location(error.span))));
+                }
+            }
+        }
+        let results: Vec<Result<Vec<Case>, Box<Diagnostic>>> = nodes
+            .par_iter()
+            .filter_map(|node| read(source, node))
+            .map(|test| match test? {
+                Test::Policy(test) => policy_test(source, &test, &worlds),
+                Test::Admission(test) => admission_test(source, &test, &worlds),
+            })
+            .collect();
+        for result in results {
+            match result {
+                Ok(cases) => report.cases.extend(cases),
+                Err(diagnostic) => report.unreadable.push(*diagnostic),
+            }
+        }
+    }
+    report
+}
+
+/// Worlds by the files they are made of: many tests share one.
+struct Worlds<'f> {
+    files: &'f dyn Files,
+    #[allow(clippy::type_complexity)]
+    loaded: Mutex<HashMap<(Arc<str>, Vec<SmolStr>), Arc<(World, Vec<Diagnostic>)>>>,
+}
+
+impl Worlds<'_> {
+    fn get(
+        &self,
+        source: &Source,
+        paths: &[SmolStr],
+        at: &Location,
+    ) -> Result<Arc<(World, Vec<Diagnostic>)>, Box<Diagnostic>> {
+        let key = (Arc::clone(source.name()), paths.to_vec());
+        if let Ok(loaded) = self.loaded.lock()
+            && let Some(world) = loaded.get(&key)
+        {
+            return Ok(Arc::clone(world));
+        }
+        let mut world = World::default();
+        let mut found = Vec::new();
+        for path in paths {
+            self.load(source, path, at, &mut world, &mut found)?;
+        }
+        let world = Arc::new((world, found));
+        if let Ok(mut loaded) = self.loaded.lock() {
+            loaded.insert(key, Arc::clone(&world));
+        }
+        Ok(world)
+    }
+
+    fn load(
+        &self,
+        source: &Source,
+        path: &str,
+        at: &Location,
+        world: &mut World,
+        found: &mut Vec<Diagnostic>,
+    ) -> Result<(), Box<Diagnostic>> {
+        let unreadable =
+            |error| Box::new(Diagnostic::new(&codes::UNREADABLE_FILE, error).at(Some(at.clone())));
+        for file in self.files.open(source, path).map_err(unreadable)? {
+            load(&file, &Limits::default(), world, found);
+        }
+        Ok(())
+    }
+}
+
+fn policy_test(
+    source: &Source,
+    test: &PolicyTest<'_>,
+    worlds: &Worlds<'_>,
+) -> Result<Vec<Case>, Box<Diagnostic>> {
+    let base = worlds.get(source, &test.world, &test.at)?;
+    let mut world = base.0.clone();
+    let mut cases = Vec::new();
+    for (index, step) in test.steps.iter().enumerate() {
+        let mut case = Case {
+            test: test.name.to_string(),
+            name: step.name.as_ref().map_or_else(|| format!("step {}", index + 1), ToString::to_string),
+            at: step.at.clone(),
+            flows: 0,
+            failures: Vec::new(),
+            notes: if index == 0 { base.1.clone() } else { Vec::new() },
+        };
+        change(source, step, worlds, &mut world, &mut case)?;
+        let snapshot = Arc::new(Snapshot::new(world.objects()));
+        check(&snapshot, step, &test.options, &mut case);
+        case.notes.retain(Diagnostic::is_error);
+        cases.push(case);
+    }
+    Ok(cases)
+}
+
+/// Applies and deletes what a step says.
+fn change(
+    source: &Source,
+    step: &Step<'_>,
+    worlds: &Worlds<'_>,
+    world: &mut World,
+    case: &mut Case,
+) -> Result<(), Box<Diagnostic>> {
+    for path in &step.apply_files {
+        let mut fresh = World::default();
+        worlds.load(source, path, &step.at, &mut fresh, &mut case.notes)?;
+        for loaded in fresh.iter().cloned() {
+            world.apply(loaded);
+        }
+    }
+    for node in step.apply {
+        let mut fresh = World::default();
+        let mut found = Vec::new();
+        load_object(source, node, &mut fresh, &mut found);
+        if fresh.is_empty() {
+            let at = source.location(node.span);
+            let got = found
+                .first()
+                .map_or("no kind that Palisade reads", |first| first.message.as_str())
+                .to_owned();
+            case.failures.push(failure("apply", "an object that can be read", &got, &at));
+        }
+        case.notes.append(&mut found);
+        for loaded in fresh.iter().cloned() {
+            world.apply(loaded);
+        }
+    }
+    for gone in &step.delete {
+        let namespace = gone.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+        if !world.delete(gone.group.as_deref(), &gone.kind, Some(namespace), &gone.name) {
+            let what = format!("delete {} {}", gone.kind, gone.name);
+            case.failures.push(failure(&what, "an object of that name", "there is none", &gone.at));
+        }
+    }
+    Ok(())
+}
+
+/// Checks every flow that some line matches, against the last line that does.
+fn check(snapshot: &Arc<Snapshot>, step: &Step<'_>, options: &Options, case: &mut Case) {
+    let mut lines: BTreeMap<Flow, &Expectation> = BTreeMap::new();
+    for line in &step.expect {
+        match snapshot.flows(&line.flows) {
+            Ok(flows) => lines.extend(flows.into_iter().map(|flow| (flow, line))),
+            Err(error) => {
+                let words = error.to_string().replace('\n', "");
+                case.failures.push(failure(&line.flows.to_string(), "flows that exist", &words, &line.at));
+            }
+        }
+    }
+    case.flows = lines.len();
+    let verdicts = Verdicts::new(snapshot, options);
+    let mut failed: Vec<(&Flow, &&Expectation)> = lines
+        .par_iter()
+        .filter(|(flow, line)| {
+            !line.outcome.holds(verdicts.verdict(flow))
+                || !decided_by(snapshot, flow, options, line.by.as_deref())
+        })
+        .collect();
+    let more = failed.len().saturating_sub(KEPT_FAILURES);
+    failed.truncate(KEPT_FAILURES);
+    for (flow, line) in failed {
+        let evaluation = evaluate(snapshot, flow, options);
+        let by = |name: &SmolStr| format!(" by {name}");
+        let deciders: Vec<String> = evaluation.decided_by().map(|object| object.to_string()).collect();
+        let got = match (line.by.is_some(), deciders.is_empty()) {
+            (true, true) => format!("{} by no policy", evaluation.verdict.as_str()),
+            (true, false) => format!("{} by {}", evaluation.verdict.as_str(), deciders.join(", ")),
+            (false, _) => evaluation.verdict.as_str().to_owned(),
+        };
+        let (source, destination) = (snapshot.describe(flow.source), snapshot.describe(flow.destination));
+        case.failures.push(Failure {
+            subject: format!("{source} -> {destination} {}", flow.traffic),
+            expected: format!("{}{}", line.outcome.as_str(), line.by.as_ref().map(by).unwrap_or_default()),
+            got,
+            at: line.at.clone(),
+            evaluation: Some((Arc::clone(snapshot), Box::new(evaluation))),
+            diagnostics: Vec::new(),
+        });
+    }
+    if more > 0 {
+        case.failures.push(failure(
+            &format!("{more} more flows"),
+            "as their lines say",
+            "something else",
+            &step.at,
+        ));
+    }
+}
+
+fn decided_by(snapshot: &Snapshot, flow: &Flow, options: &Options, name: Option<&str>) -> bool {
+    name.is_none_or(|name| evaluate(snapshot, flow, options).decided_by().any(|object| object.name == name))
+}
+
+fn failure(subject: &str, expected: &str, got: &str, at: &Location) -> Failure {
+    Failure {
+        subject: subject.to_owned(),
+        expected: expected.to_owned(),
+        got: got.to_owned(),
+        at: at.clone(),
+        evaluation: None,
+        diagnostics: Vec::new(),
+    }
+}
+
+fn admission_test(
+    source: &Source,
+    test: &AdmissionTest<'_>,
+    worlds: &Worlds<'_>,
+) -> Result<Vec<Case>, Box<Diagnostic>> {
+    worlds.get(source, &test.world, &test.at)?;
+    Ok(test.cases.par_iter().map(|case| admission_case(source, test, case)).collect())
+}
+
+fn admission_case(source: &Source, test: &AdmissionTest<'_>, case: &AdmissionCase<'_>) -> Case {
+    let (request, object) = match case.operation {
+        Operation::Create(new) => (Request::Create(new), new),
+        Operation::Update(old, new) => (Request::Update(old, new), new),
+        Operation::Delete(old) => (Request::Delete(old), old),
+    };
+    let found = admit(source, request);
+    let errors: Vec<&Diagnostic> = found.iter().filter(|diagnostic| diagnostic.is_error()).collect();
+    let named = |error: &&&Diagnostic| {
+        case.field.as_ref().is_none_or(|field| error.field == *field)
+            && case.message.as_ref().is_none_or(|message| error.message.contains(message.as_str()))
+    };
+    let got = match (case.accept, errors.is_empty()) {
+        _ if !recognised(source, object) => Some("no kind whose admission Palisade knows".to_owned()),
+        (true, true) => None,
+        (true, false) => Some("rejected".to_owned()),
+        (false, true) => Some("accepted".to_owned()),
+        (false, false) if errors.iter().any(|error| named(&error)) => None,
+        (false, false) => Some("rejected, for another reason".to_owned()),
+    };
+    let mut expected = if case.accept { "accept".to_owned() } else { "reject".to_owned() };
+    if let Some(field) = &case.field {
+        expected.push_str(&format!(" at {field}"));
+    }
+    if let Some(message) = &case.message {
+        expected.push_str(&format!(" saying {message:?}"));
+    }
+    let mut failures = Vec::new();
+    if let Some(got) = got {
+        failures.push(Failure { diagnostics: found, ..failure(&case.name, &expected, &got, &case.at) });
+    }
+    Case {
+        test: test.name.to_string(),
+        name: case.name.to_string(),
+        at: case.at.clone(),
+        flows: 1,
+        failures,
+        notes: Vec::new(),
+    }
+}
+
+fn recognised(source: &Source, object: &Node<'_>) -> bool {
+    palisade_dialects::object::recognise(source, object, &mut Vec::new()).is_some()
+}

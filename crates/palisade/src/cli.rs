@@ -1,0 +1,195 @@
+//! The arguments, as users see them.
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// Every network-policy dialect in, one verdict out.
+///
+/// Palisade reads Kubernetes manifests and the network policies among them (NetworkPolicy v1 and the 2016 API,
+/// AdminNetworkPolicy, BaselineAdminNetworkPolicy, ClusterNetworkPolicy), merges them in one ordered pipeline and says
+/// what they allow together, and why.
+#[derive(Debug, Parser)]
+#[command(name = "palisade", version, styles = STYLES, propagate_version = true, after_help = EXAMPLES)]
+pub struct Cli {
+    /// When to use colour; NO_COLOR is honoured
+    #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
+    pub color: ColorChoice,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  palisade explain \"shop/web -> shop/db tcp/5432\" -f cluster/
+  kubectl get pods,ns,netpol -A -o yaml | palisade explain \"shop/web -> ip:203.0.113.7 tcp/443\" -f -
+  palisade check -f cluster/
+  palisade test cluster/tests";
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Say whether a connection is allowed, and why
+    Explain(ExplainArgs),
+    /// Validate and lint policies
+    Check(CheckArgs),
+    /// Run PolicyTest and AdmissionTest files
+    Test(TestArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Print a manual page (roff)
+    Man {
+        /// The command to print it for; without it, for palisade itself
+        command: Option<String>,
+    },
+}
+
+/// Say whether a connection is allowed, and why.
+///
+/// A flow is SOURCE -> DESTINATION TRAFFIC. An endpoint is namespace/pod (or the workload's name; * may stand for
+/// either part, or end it), ip:ADDRESS, node:NAME, or as destination svc:namespace/name. Traffic is tcp/PORT, udp/PORT,
+/// sctp/PORT or icmp[/TYPE[/CODE]], with `sport PORT` for a source port.
+///
+/// Exit code: 0 allowed, 1 denied, 2 not answerable.
+#[derive(Debug, Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  palisade explain \"shop/web -> shop/db tcp/5432\" -f cluster/
+  palisade explain \"ip:203.0.113.7 -> svc:shop/web tcp/443\" -f cluster/ -f policies.yaml
+  palisade explain \"shop/web -> ip:198.51.100.7 tcp/443\" -f cluster/ --dns api.example.com=198.51.100.7
+  palisade explain \"shop/* -> shop/db tcp/5432\" -f cluster/ --output json"
+)]
+pub struct ExplainArgs {
+    /// The connection, e.g. "shop/web -> shop/db tcp/5432"
+    pub flow: String,
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// A name and the address it stands for, for rules with domainNames; may be repeated
+    #[arg(long, value_name = "NAME=IP")]
+    pub dns: Vec<String>,
+    /// An evaluation option, e.g. selfTraffic=evaluate, hostNetworkPods=ignore, ipBlockMatchesPods=false
+    #[arg(long = "option", value_name = "NAME=VALUE")]
+    pub options: Vec<String>,
+    /// Show every policy and rule that was asked, not only the nearest ones
+    #[arg(long)]
+    pub all: bool,
+    /// How to print it
+    #[arg(long, short, value_enum, default_value_t = ExplainOutput::Text, value_name = "FORMAT")]
+    pub output: ExplainOutput,
+}
+
+/// Validate and lint policies.
+///
+/// Reports everything that an API server would refuse, and what it accepts but was probably not meant.
+///
+/// Exit code: 0 clean or warnings only, 1 errors (with --strict also warnings), 2 a file could not be read.
+#[derive(Debug, Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  palisade check -f cluster/
+  palisade check -f cluster/ --strict --output sarif > palisade.sarif
+  palisade check --explain K0203"
+)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    pub input: OptionalInputArgs,
+    /// Let warnings fail, too
+    #[arg(long)]
+    pub strict: bool,
+    /// Explain a code instead ("all" for every one of them, in Markdown)
+    #[arg(long, value_name = "CODE")]
+    pub explain: Option<String>,
+    /// How to print it
+    #[arg(long, short, value_enum, default_value_t = CheckOutput::Text, value_name = "FORMAT")]
+    pub output: CheckOutput,
+}
+
+/// Run PolicyTest and AdmissionTest files.
+///
+/// Folders are searched for tests; other documents in them are passed over.
+///
+/// Exit code: 0 all hold, 1 any does not, 2 a file could not be read.
+#[derive(Debug, Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  palisade test cluster/tests
+  palisade test cluster/tests --output junit > results.xml"
+)]
+pub struct TestArgs {
+    /// Files and folders with tests
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<String>,
+    /// Print only what fails, and the summary
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// How to print it
+    #[arg(long, short, value_enum, default_value_t = TestOutput::Text, value_name = "FORMAT")]
+    pub output: TestOutput,
+}
+
+#[derive(Debug, Args)]
+pub struct InputArgs {
+    /// A manifest, a folder (searched for .yaml, .yml and .json), or - for standard input; may be repeated
+    #[arg(short, long = "file", required = true, value_name = "PATH")]
+    pub files: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct OptionalInputArgs {
+    /// A manifest, a folder (searched for .yaml, .yml and .json), or - for standard input; may be repeated
+    #[arg(short, long = "file", required_unless_present = "explain", value_name = "PATH")]
+    pub files: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExplainOutput {
+    /// For people
+    Text,
+    /// For programs (docs/schemas/explain.json)
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CheckOutput {
+    /// For people
+    Text,
+    /// For programs (docs/schemas/check.json)
+    Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TestOutput {
+    /// For people
+    Text,
+    /// For programs (docs/schemas/test.json)
+    Json,
+    /// JUnit XML, for CI
+    Junit,
+}

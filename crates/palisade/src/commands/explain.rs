@@ -1,0 +1,189 @@
+//! `palisade explain`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::net::IpAddr;
+
+use palisade_model::address::Family;
+use palisade_model::diagnostic::{Diagnostic, Severity};
+use palisade_model::evaluate::evaluate;
+use palisade_model::flow::{Flow, FlowPattern};
+use palisade_model::options::Options;
+use palisade_model::snapshot::Snapshot;
+use palisade_model::trace::{Evaluation, Verdict};
+use palisade_model::verdicts::Verdicts;
+
+use super::{NO, UNANSWERED, YES};
+use crate::Outcome;
+use crate::cli::{ColorChoice, ExplainArgs, ExplainOutput};
+use crate::input;
+use crate::print::diagnostics::plural;
+use crate::print::explain::{explanation, headline};
+use crate::print::json::{self, Explanation, OtherFlow};
+use crate::print::style::Look;
+
+/// How many connections of one question are listed beside the one that is explained.
+const LISTED: usize = 10;
+
+pub fn run(arguments: &ExplainArgs, color: ColorChoice) -> Outcome {
+    let errors = Look::stderr(color);
+    match answer(arguments, color, errors) {
+        Ok(outcome) => outcome,
+        Err(message) => Outcome {
+            out: String::new(),
+            err: format!("{} {message}\n", errors.bad("error:")),
+            code: UNANSWERED,
+        },
+    }
+}
+
+fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<Outcome, String> {
+    let pattern: FlowPattern =
+        arguments.flow.parse().map_err(|error: palisade_model::flow::FlowError| error.to_string())?;
+    let options = options(&arguments.options)?;
+    let names = names(&arguments.dns)?;
+    let mut input = input::read(&arguments.input.files);
+    if let Some(first) = input.found.iter().find(|_| input.unreadable) {
+        return Err(first.message.clone());
+    }
+    let world = input::world(&mut input);
+    let mut objects = world.into_objects();
+    objects.names = names;
+    let snapshot = Snapshot::new(objects);
+    let flows = snapshot.flows(&pattern).map_err(|error| {
+        let place = input::describe(&arguments.input.files);
+        match error.to_string().split_once('\n') {
+            Some((first, rest)) => format!("{first} in {place}\n{rest}"),
+            None => format!("{error} in {place}"),
+        }
+    })?;
+
+    let verdicts = Verdicts::new(&snapshot, &options);
+    let answers: Vec<(&Flow, Verdict)> = flows.iter().map(|flow| (flow, verdicts.verdict(flow))).collect();
+    // A refusal is what people ask about: it is explained first.
+    let first = answers.iter().position(|(_, verdict)| *verdict != Verdict::Allow).unwrap_or(0);
+    let evaluation = evaluate(&snapshot, answers[first].0, &options);
+    let code = if evaluation.verdict == Verdict::Allow { YES } else { NO };
+    let mut others = answers;
+    others.remove(first);
+
+    let out = match arguments.output {
+        ExplainOutput::Json => {
+            let mut explanation = Explanation::new(&snapshot, &evaluation);
+            let other = |(flow, verdict): &(&Flow, Verdict)| OtherFlow {
+                flow: json::Flow::new(&snapshot, flow),
+                verdict: (*verdict).into(),
+            };
+            explanation.others = others.iter().map(other).collect();
+            json::print(&explanation)
+        }
+        ExplainOutput::Text => {
+            let look = Look::stdout(color);
+            let mut out = explanation(&snapshot, &evaluation, look, arguments.all);
+            families(&snapshot, &evaluation, &options, look, &mut out);
+            beside(&snapshot, &evaluation, &others, look, &mut out);
+            out
+        }
+    };
+    Ok(Outcome { out, err: reservations(&input.found, errors), code })
+}
+
+fn options(written: &[String]) -> Result<Options, String> {
+    let mut options = Options::default();
+    for text in written {
+        let (name, value) =
+            text.split_once('=').ok_or_else(|| format!("--option {text}: expected NAME=VALUE"))?;
+        options.set(name, value).map_err(|error| error.to_string())?;
+    }
+    Ok(options)
+}
+
+fn names(written: &[String]) -> Result<BTreeMap<String, Vec<IpAddr>>, String> {
+    let mut names: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
+    for text in written {
+        let (name, address) =
+            text.split_once('=').ok_or_else(|| format!("--dns {text}: expected NAME=IP"))?;
+        let address: IpAddr =
+            address.parse().map_err(|_| format!("--dns {text}: {address:?} is not an IP address"))?;
+        names.entry(name.to_ascii_lowercase()).or_default().push(address.to_canonical());
+    }
+    Ok(names)
+}
+
+/// Says so when the other address family gets another answer.
+fn families(snapshot: &Snapshot, evaluation: &Evaluation, options: &Options, look: Look, out: &mut String) {
+    let Some(used) = evaluation.flow.source.address.or(evaluation.flow.destination.address) else { return };
+    let other = match Family::of(used) {
+        Family::V4 => Family::V6,
+        Family::V6 => Family::V4,
+    };
+    let Some(flow) = snapshot.over(&evaluation.flow, other) else { return };
+    if flow.source.address.is_none() && flow.destination.address.is_none() {
+        return;
+    }
+    let answer = evaluate(snapshot, &flow, options);
+    if answer.verdict != evaluation.verdict {
+        let _ = writeln!(out, "\n  {} over {other} it is another answer:", look.warning("note:"));
+        let _ = write!(out, "  {}", headline(snapshot, &flow, answer.verdict, look));
+    }
+}
+
+/// The other connections that the question stands for.
+fn beside(
+    snapshot: &Snapshot,
+    evaluation: &Evaluation,
+    others: &[(&Flow, Verdict)],
+    look: Look,
+    out: &mut String,
+) {
+    if others.is_empty() {
+        return;
+    }
+    let differ: Vec<_> = others.iter().filter(|(_, verdict)| *verdict != evaluation.verdict).collect();
+    let alike = others.len() - differ.len();
+    out.push('\n');
+    if differ.is_empty() {
+        let _ =
+            writeln!(out, "  The same for {} that this question stands for.", plural(alike, "other flow"));
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "  {} the question stands for {}, and {} of them get another answer:",
+        look.warning("note:"),
+        plural(others.len() + 1, "flow"),
+        differ.len()
+    );
+    for (flow, verdict) in differ.iter().take(LISTED) {
+        let _ = write!(out, "  {}", headline(snapshot, flow, *verdict, look));
+    }
+    if differ.len() > LISTED {
+        let _ = writeln!(out, "  … and {} more", differ.len() - LISTED);
+    }
+}
+
+/// What the reader must know about the input to trust the answer.
+fn reservations(found: &[Diagnostic], look: Look) -> String {
+    let weighty = |diagnostic: &&Diagnostic| {
+        diagnostic.severity() == Severity::Error
+            || [
+                &palisade_dialects::codes::FOREIGN_POLICY,
+                &palisade_dialects::codes::UNKNOWN_KIND,
+                &palisade_dialects::codes::UNKNOWN_FIELD,
+            ]
+            .iter()
+            .any(|code| code.id == diagnostic.code.id)
+    };
+    let weighty: Vec<&Diagnostic> = found.iter().filter(weighty).collect();
+    let Some(first) = weighty.first() else { return String::new() };
+    let at = first.location.as_ref().map(|at| format!("{at}: ")).unwrap_or_default();
+    let more = match weighty.len() {
+        1 => String::new(),
+        count => format!(", and {} more", count - 1),
+    };
+    format!(
+        "{} the input has problems ({at}{}{more}); what cannot be read fails closed. `palisade check` shows them.\n",
+        look.warning("warning:"),
+        first.message
+    )
+}

@@ -1,0 +1,11 @@
+//! One file a command: arguments → one call into a crate → a printer.
+
+pub mod check;
+pub mod explain;
+pub mod shell;
+pub mod test;
+
+/// Exit codes: the answer is yes, the answer is no, there is no answer.
+pub const YES: u8 = 0;
+pub const NO: u8 = 1;
+pub const UNANSWERED: u8 = 2;

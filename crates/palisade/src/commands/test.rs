@@ -1,0 +1,38 @@
+//! `palisade test`.
+
+use palisade_analysis::policy_test;
+
+use super::{NO, UNANSWERED, YES};
+use crate::Outcome;
+use crate::cli::{ColorChoice, TestArgs, TestOutput};
+use crate::input::{self, Beside};
+use crate::print::diagnostics::texts;
+use crate::print::json::{self, TestReport};
+use crate::print::junit::junit;
+use crate::print::style::Look;
+use crate::print::tests;
+
+pub fn run(arguments: &TestArgs, color: ColorChoice) -> Outcome {
+    let mut input = input::read(&arguments.paths);
+    let mut report = policy_test::run(&input.sources, &Beside);
+    report.unreadable.splice(0..0, std::mem::take(&mut input.found));
+    let code = match (report.unreadable.is_empty(), report.failed()) {
+        (false, _) => UNANSWERED,
+        (true, 0) if report.cases.is_empty() => UNANSWERED,
+        (true, 0) => YES,
+        (true, _) => NO,
+    };
+    let err = if report.cases.is_empty() && report.unreadable.is_empty() {
+        format!("{} no tests in {}\n", Look::stderr(color).bad("error:"), input::describe(&arguments.paths))
+    } else {
+        String::new()
+    };
+    let out = match arguments.output {
+        TestOutput::Text => {
+            tests::report(&report, &texts(&input.sources), arguments.quiet, Look::stdout(color))
+        }
+        TestOutput::Json => json::print(&TestReport::from(&report)),
+        TestOutput::Junit => junit(&report),
+    };
+    Outcome { out, err, code }
+}

@@ -1,0 +1,200 @@
+//! Files, folders and standard input: the only place that reads them.
+//!
+//! What cannot be read is a diagnostic like any other, and never keeps the rest from being read.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use palisade_analysis::policy_test::Files;
+use palisade_dialects::codes;
+use palisade_dialects::load::load;
+use palisade_dialects::source::Limits;
+use palisade_dialects::source::tree::{Source, Span};
+use palisade_dialects::world::World;
+use palisade_model::diagnostic::{Code, Diagnostic, Location};
+
+/// The largest text that is read.
+const MAX_BYTES: u64 = 512 << 20;
+/// The most files that one run reads.
+const MAX_FILES: usize = 100_000;
+/// How deep folders may nest.
+const MAX_DEPTH: usize = 64;
+/// What counts as a manifest in a folder.
+const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+/// The name of standard input in diagnostics.
+const STDIN: &str = "<stdin>";
+
+/// Texts, and what could not be read.
+#[derive(Debug, Default)]
+pub struct Input {
+    /// The texts, in the order asked for, those of a folder by name.
+    pub sources: Vec<Arc<Source>>,
+    /// What could not be read.
+    pub found: Vec<Diagnostic>,
+    /// Whether a path was asked for that could not be read.
+    pub unreadable: bool,
+}
+
+/// Reads every path: a file, a folder, or `-`.
+pub fn read(paths: &[String]) -> Input {
+    let mut input = Input::default();
+    for path in paths {
+        if path == "-" {
+            input.stdin();
+        } else {
+            input.path(Path::new(path), &mut BTreeSet::new(), 0, true);
+        }
+    }
+    input
+}
+
+/// Puts the objects of all texts together.
+pub fn world(input: &mut Input) -> World {
+    let mut world = World::default();
+    let limits = Limits::default();
+    for source in &input.sources {
+        load(source, &limits, &mut world, &mut input.found);
+    }
+    world
+}
+
+/// A number of files, in words: `cluster/`, `cluster/ and 2 more`.
+pub fn describe(paths: &[String]) -> String {
+    match paths {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first, rest @ ..] => format!("{first} and {} more", rest.len()),
+    }
+}
+
+impl Input {
+    fn path(&mut self, path: &Path, above: &mut BTreeSet<PathBuf>, depth: usize, asked: bool) {
+        let metadata = match fs::metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) => return self.refuse(&codes::UNREADABLE_FILE, path, &reason(&error), asked),
+        };
+        if metadata.is_dir() {
+            return self.folder(path, above, depth, asked);
+        }
+        // A pipe has no length to check before reading; both are bounded while reading.
+        match fs::File::open(path) {
+            Ok(file) => self.text(&name(path), file, asked),
+            Err(error) => self.refuse(&codes::UNREADABLE_FILE, path, &reason(&error), asked),
+        }
+    }
+
+    fn folder(&mut self, path: &Path, above: &mut BTreeSet<PathBuf>, depth: usize, asked: bool) {
+        let real = match path.canonicalize() {
+            Ok(real) => real,
+            Err(error) => return self.refuse(&codes::UNREADABLE_FILE, path, &reason(&error), asked),
+        };
+        if depth > MAX_DEPTH {
+            return self.refuse(&codes::LIMIT, path, &format!("folders nest deeper than {MAX_DEPTH}"), asked);
+        }
+        if !above.insert(real.clone()) {
+            let why = "this folder contains itself through a symbolic link: it is read once";
+            return self.refuse(&codes::UNREADABLE_FILE, path, why, false);
+        }
+        let mut entries: Vec<PathBuf> = match fs::read_dir(path) {
+            Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+            Err(error) => return self.refuse(&codes::UNREADABLE_FILE, path, &reason(&error), asked),
+        };
+        entries.sort();
+        for entry in entries {
+            let hidden = entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+            let manifest =
+                entry.extension().is_some_and(|extension| EXTENSIONS.iter().any(|e| extension == *e));
+            if !hidden && (manifest || entry.is_dir()) {
+                self.path(&entry, above, depth + 1, manifest);
+            }
+        }
+        above.remove(&real);
+    }
+
+    fn stdin(&mut self) {
+        if self.sources.iter().any(|source| &**source.name() == STDIN) {
+            return self.refuse(
+                &codes::UNREADABLE_FILE,
+                Path::new(STDIN),
+                "standard input can be read once",
+                true,
+            );
+        }
+        self.text(STDIN, std::io::stdin().lock(), true);
+    }
+
+    fn text(&mut self, name: &str, from: impl Read, asked: bool) {
+        if self.sources.len() >= MAX_FILES {
+            return self.refuse(
+                &codes::LIMIT,
+                Path::new(name),
+                &format!("more than {MAX_FILES} files"),
+                asked,
+            );
+        }
+        let mut bytes = Vec::new();
+        if let Err(error) = from.take(MAX_BYTES + 1).read_to_end(&mut bytes) {
+            return self.refuse(&codes::UNREADABLE_FILE, Path::new(name), &reason(&error), asked);
+        }
+        if bytes.len() as u64 > MAX_BYTES {
+            return self.refuse(
+                &codes::LIMIT,
+                Path::new(name),
+                &format!("larger than {} MiB", MAX_BYTES >> 20),
+                asked,
+            );
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => self.sources.push(Arc::new(Source::new(name, text))),
+            Err(error) => {
+                let good = error.utf8_error().valid_up_to();
+                let head =
+                    String::from_utf8_lossy(error.as_bytes().get(..good).unwrap_or_default()).into_owned();
+                let source = Source::new(name, head);
+                let at = source.location(Span::new(good, good));
+                self.found.push(
+                    Diagnostic::new(&codes::NOT_UTF8, "not UTF-8 from here on: the file is left out")
+                        .at(Some(at)),
+                );
+                self.unreadable |= asked;
+            }
+        }
+    }
+
+    fn refuse(&mut self, code: &'static Code, path: &Path, why: &str, asked: bool) {
+        let at = Location { file: name(path).into(), line: 1, column: 1, width: 1 };
+        self.found.push(Diagnostic::new(code, format!("{}: {why}", path.display())).at(Some(at)));
+        self.unreadable |= asked;
+    }
+}
+
+fn name(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn reason(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "no such file or folder".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// Files beside a test.
+#[derive(Debug)]
+pub struct Beside;
+
+impl Files for Beside {
+    fn open(&self, from: &Source, path: &str) -> Result<Vec<Arc<Source>>, String> {
+        let folder = Path::new(&**from.name()).parent().unwrap_or(Path::new(""));
+        let mut input = Input::default();
+        input.path(&folder.join(path), &mut BTreeSet::new(), 0, true);
+        match input.found.first() {
+            Some(first) if input.unreadable => Err(first.message.clone()),
+            _ => Ok(input.sources),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Palisade's command line: arguments in, one call into a crate, a printer out.
+
+mod cli;
+mod commands;
+mod input;
+mod print;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+
+/// What a command has to say, and how it ended.
+struct Outcome {
+    /// For standard output.
+    out: String,
+    /// For standard error.
+    err: String,
+    /// The exit code.
+    code: u8,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        Command::Explain(arguments) => commands::explain::run(&arguments, cli.color),
+        Command::Check(arguments) => commands::check::run(&arguments, cli.color),
+        Command::Test(arguments) => commands::test::run(&arguments, cli.color),
+        Command::Completions { shell } => commands::shell::completions(shell),
+        Command::Man { command } => commands::shell::man(command.as_deref()),
+    };
+    // Whoever closed the pipe has seen enough: that is no error of ours.
+    let _ = std::io::stderr().lock().write_all(outcome.err.as_bytes());
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(outcome.out.as_bytes()).and_then(|()| out.flush());
+    ExitCode::from(outcome.code)
+}

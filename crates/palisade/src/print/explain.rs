@@ -1,0 +1,295 @@
+//! An evaluation as a tree for people: the answer first, then the reason, then where to change it.
+
+use std::fmt::Write;
+
+use palisade_model::diagnostic::Location;
+use palisade_model::flow::{Flow, Party, Who};
+use palisade_model::policy::{Action, Direction, Object};
+use palisade_model::snapshot::Snapshot;
+use palisade_model::trace::{
+    Because, Evaluation, Exemption, Side, StageName, StageOutcome, StageTrace, Step, StepResult, Verdict,
+};
+
+use super::style::{Look, wrap};
+
+/// How many rules that do not match, and policies that do not apply, are shown of a stage.
+const SHOWN: usize = 6;
+
+/// One line of the tree: the stage, what happened, where.
+struct Line {
+    stage: String,
+    text: String,
+    at: Option<Location>,
+    decisive: bool,
+}
+
+/// The whole answer. `all` shows every rule that was asked.
+pub fn explanation(snapshot: &Snapshot, evaluation: &Evaluation, look: Look, all: bool) -> String {
+    let mut out = headline(snapshot, &evaluation.flow, evaluation.verdict, look);
+    out.push('\n');
+    for side in [&evaluation.egress, &evaluation.ingress] {
+        side_tree(snapshot, &evaluation.flow, side, look, all, &mut out);
+    }
+    if let Some(advice) = advice(snapshot, evaluation) {
+        out.push('\n');
+        for (index, line) in wrap(&advice, look.width.saturating_sub(4)).iter().enumerate() {
+            let _ = writeln!(out, "  {}{line}", if index == 0 { "" } else { "  " });
+        }
+    }
+    out
+}
+
+/// `DENIED   shop/web 10.1.0.12  →  shop/db-0 10.1.0.31   tcp/5432`.
+pub fn headline(snapshot: &Snapshot, flow: &Flow, verdict: Verdict, look: Look) -> String {
+    let word = match verdict {
+        Verdict::Allow => look.good("ALLOWED"),
+        Verdict::Deny => look.bad("DENIED"),
+        Verdict::Reject => look.bad("REJECTED"),
+    };
+    let via = flow.via.map(|service| &snapshot.services()[service]);
+    let via = via
+        .map(|service| format!("   via service {}/{}", service.namespace, service.name))
+        .unwrap_or_default();
+    let (source, destination) = (party(snapshot, flow.source), party(snapshot, flow.destination));
+    format!("{word}   {source}  →  {destination}   {}{via}\n", flow.traffic)
+}
+
+fn party(snapshot: &Snapshot, party: Party) -> String {
+    let name = snapshot.describe(party);
+    match (party.who, party.address) {
+        (Who::Outside, _) => format!("{name} (outside)"),
+        (Who::Pod(pod), None) => match &snapshot.pods()[pod].stand_in {
+            Some(kind) => format!("{name} (a pod of {kind}, address unknown)"),
+            None => format!("{name} (no address yet)"),
+        },
+        (_, Some(address)) => format!("{name} {address}"),
+        (_, None) => name,
+    }
+}
+
+fn side_tree(snapshot: &Snapshot, flow: &Flow, side: &Side, look: Look, all: bool, out: &mut String) {
+    let own = match side.direction {
+        Direction::Egress => flow.source,
+        Direction::Ingress => flow.destination,
+    };
+    let summary = summary(side);
+    let summary = if side.verdict == Verdict::Allow { summary } else { look.bad(&summary) };
+    let _ = writeln!(out, "  {} of {} — {summary}", side.direction, look.strong(&snapshot.describe(own)));
+    let mut lines: Vec<Line> = side.stages.iter().flat_map(|stage| stage_lines(stage, all)).collect();
+    if let Some(last) = lines.last_mut() {
+        last.decisive = true;
+    }
+    let stage_width = lines.iter().map(|line| line.stage.chars().count()).max().unwrap_or(0);
+    // "  ╰─ " + stage + "  " + text + "  " + place
+    let room = look.width.saturating_sub(5 + stage_width + 2).max(30);
+    for line in &lines {
+        tree_line(line, stage_width, room, look, out);
+    }
+}
+
+/// One line of the tree, wrapped; the place stands at the right end of its last line, or below where it does not fit.
+fn tree_line(line: &Line, stage_width: usize, room: usize, look: Look, out: &mut String) {
+    let at = line.at.as_ref().map(ToString::to_string).unwrap_or_default();
+    let mut texts = wrap(&line.text, room);
+    let count = |text: &str| text.chars().count();
+    if !at.is_empty() && texts.last().is_some_and(|last| count(last) + 2 + count(&at) > room) {
+        // Breaking a single line a little earlier may make room for the place; else it gets a line of its own.
+        let narrower = wrap(&line.text, room.saturating_sub(2 + count(&at)).max(30));
+        if texts.len() == 1 && narrower.len() == 2 {
+            texts = narrower;
+        } else {
+            texts.push(String::new());
+        }
+    }
+    for (index, text) in texts.iter().enumerate() {
+        let (first, last) = (index == 0, index + 1 == texts.len());
+        let branch = match (first, line.decisive) {
+            (true, true) => "╰─",
+            (false, true) => "  ",
+            (_, false) => "│ ",
+        };
+        let stage = if first { line.stage.as_str() } else { "" };
+        let indent = if first { "" } else { "  " };
+        let mut row = format!("{indent}{text}");
+        if last && !at.is_empty() {
+            let gap = room.saturating_sub(count(&row) + count(&at)).max(2);
+            row.push_str(&" ".repeat(gap));
+            row.push_str(&look.quiet(&at));
+        }
+        let _ = writeln!(out, "  {} {stage:stage_width$}  {}", look.quiet(branch), row.trim_end());
+    }
+}
+
+fn summary(side: &Side) -> String {
+    match &side.because {
+        Because::Exempt(Exemption::Outside) => "allowed, policies have no say outside the cluster".to_owned(),
+        Because::Exempt(Exemption::Node) => "allowed, policies do not apply to nodes".to_owned(),
+        Because::Exempt(Exemption::HostNetwork) => {
+            "allowed, policies do not apply in a node's network".to_owned()
+        }
+        Because::Exempt(Exemption::OwnAddress) => "allowed, a pod always reaches itself".to_owned(),
+        Because::Exempt(Exemption::OwnNode) => "allowed, a pod's own node always reaches it".to_owned(),
+        Because::Default if side.stages.is_empty() => "allowed, nothing restricts it".to_owned(),
+        Because::Default => "allowed, no policy decides it".to_owned(),
+        Because::Isolation { .. } => "denied by NetworkPolicy".to_owned(),
+        Because::Rule(decision) => {
+            let word = match side.verdict {
+                Verdict::Allow => "allowed",
+                Verdict::Deny => "denied",
+                Verdict::Reject => "rejected",
+            };
+            format!("{word} by {}", decision.object)
+        }
+    }
+}
+
+fn stage_lines(stage: &StageTrace, all: bool) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let union = stage.stage == StageName::NetworkPolicy;
+    let plain = |text: String, at: Option<Location>| Line { stage: String::new(), text, at, decisive: false };
+    let hidden =
+        |count: usize, what: &str| plain(format!("… and {count} more {what} (--all shows them)"), None);
+    let shown = if all { usize::MAX } else { SHOWN };
+
+    // Who is isolated by others need not hear of every neighbour's policy; in a tier they show the order.
+    let bystanders = if union && !all { 0 } else { shown };
+    for bystander in stage.bystanders.iter().take(bystanders) {
+        let text =
+            format!("{} does not apply: it is for {}", named(&bystander.object, union), bystander.applies_to);
+        lines.push(plain(text, bystander.object.at.clone()));
+    }
+    if !union && stage.bystanders.len() > shown {
+        lines.push(hidden(stage.bystanders.len() - shown, "policies that do not apply"));
+    }
+    if union && stage.outcome == StageOutcome::NotIsolated {
+        lines.push(plain("not isolated: no policy selects it in this direction".to_owned(), None));
+    }
+    for object in &stage.isolated_by {
+        lines.push(plain(format!("isolated by {}", named(object, union)), object.at.clone()));
+    }
+    // The rules that matched are the answer; of the others the last ones before it are the most telling.
+    let matched = |step: &&Step| matches!(step.result, StepResult::Matched);
+    let counts = !union || stage.outcome != StageOutcome::NotIsolated;
+    let steps: Vec<&Step> = stage.steps.iter().filter(|_| counts).collect();
+    let others = steps.iter().filter(|step| !matched(step)).count();
+    let hits = steps.iter().filter(|step| matched(step)).count();
+    // In a union the misses say nothing once a rule allows.
+    let limit = if all {
+        usize::MAX
+    } else if union && hits > 0 {
+        0
+    } else {
+        shown
+    };
+    let skip = others.saturating_sub(limit);
+    if skip > 0 && limit > 0 {
+        lines.push(hidden(skip, "rules that do not match"));
+    }
+    let mut passed_over = 0;
+    for step in steps {
+        if !matched(&step) && passed_over < skip {
+            passed_over += 1;
+            continue;
+        }
+        lines.push(plain(step_text(step, union), step.rule.at.clone()));
+    }
+    if stage.outcome == StageOutcome::Decided(Verdict::Deny) && union && others == 0 {
+        lines.push(plain("no rule allows anything in this direction".to_owned(), None));
+    }
+    if let Some(first) = lines.first_mut() {
+        first.stage = match &stage.stage {
+            StageName::NetworkPolicy => "NetworkPolicy".to_owned(),
+            tier => tier.to_string(),
+        };
+    }
+    lines
+}
+
+fn step_text(step: &Step, union: bool) -> String {
+    let name = step.rule.name.as_ref().map(|name| format!(" {name:?}")).unwrap_or_default();
+    let rule = format!("{}, rule {}{name}", named(&step.object, union), step.rule.index);
+    match &step.result {
+        StepResult::Matched => format!("{rule}: {}", step.action),
+        StepResult::NotMatched { why, .. } => format!("{rule} does not match: {why}"),
+        StepResult::FailedClosed { why } if step.action == Action::Allow => {
+            format!("{rule} cannot be read, so it allows nobody: {why}")
+        }
+        StepResult::FailedClosed { why } => format!("{rule} cannot be read, so it denies: {why}"),
+    }
+}
+
+/// In the NetworkPolicy stage the kind goes without saying.
+fn named(object: &Object, union: bool) -> String {
+    if union && object.kind == "NetworkPolicy" { object.full_name() } else { object.to_string() }
+}
+
+/// What would let a refused connection through, where one change is the obvious one.
+pub fn advice(snapshot: &Snapshot, evaluation: &Evaluation) -> Option<String> {
+    let side = match (evaluation.egress.verdict, evaluation.ingress.verdict) {
+        (Verdict::Allow, Verdict::Allow) => return None,
+        (Verdict::Allow, _) => &evaluation.ingress,
+        _ => &evaluation.egress,
+    };
+    let flow = &evaluation.flow;
+    let place = |at: &Option<Location>| at.as_ref().map(|at| format!(", {at}")).unwrap_or_default();
+    match &side.because {
+        Because::Rule(decision) if decision.failed_closed.is_some() => {
+            let (object, index) = (&decision.object, decision.rule.index);
+            Some(format!(
+                "To allow it: correct rule {index} of {object}, which cannot be read{}",
+                place(&decision.rule.at)
+            ))
+        }
+        Because::Rule(decision) => {
+            let (object, index) = (&decision.object, decision.rule.index);
+            Some(format!(
+                "To allow it: put a rule that allows it before {} rule {index} of {object}, or narrow that rule{}",
+                side.direction,
+                place(&decision.rule.at)
+            ))
+        }
+        Because::Isolation { by } => {
+            let steps = side.stages.iter().flat_map(|stage| &stage.steps);
+            let (mut port, mut peer) = (None, None);
+            for step in steps {
+                if let StepResult::NotMatched { cause, .. } = &step.result {
+                    use palisade_model::trace::Cause;
+                    match cause {
+                        Cause::Port | Cause::Protocol => port = port.or(Some(step)),
+                        Cause::Peer | Cause::Family => peer = peer.or(Some(step)),
+                    }
+                }
+            }
+            if let Some(step) = port {
+                let (object, index) = (step.object.full_name(), step.rule.index);
+                let at = place(&step.rule.at);
+                return Some(format!(
+                    "To allow it: add {} to the ports of rule {index} of {object}{at}",
+                    flow.traffic
+                ));
+            }
+            let (other, list) = match side.direction {
+                Direction::Egress => (flow.destination, "to"),
+                Direction::Ingress => (flow.source, "from"),
+            };
+            let who = snapshot.describe(other);
+            if let Some(step) = peer {
+                let (object, index) = (step.object.full_name(), step.rule.index);
+                let at = place(&step.rule.at);
+                return Some(format!(
+                    "To allow it: add {who} to `{list}` of {} rule {index} of {object}, or write a rule for it{at}",
+                    side.direction
+                ));
+            }
+            let policy = by.iter().find(|object| object.kind == "NetworkPolicy")?;
+            let at = place(&policy.at);
+            Some(format!(
+                "To allow it: add an {} rule for {who} {} to {}{at}",
+                side.direction,
+                flow.traffic,
+                policy.full_name()
+            ))
+        }
+        _ => None,
+    }
+}

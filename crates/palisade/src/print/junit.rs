@@ -1,0 +1,105 @@
+//! Test results as JUnit XML, one suite a test.
+
+use std::fmt::Write;
+
+use palisade_analysis::policy_test::{Case, Report};
+
+/// The whole report.
+pub fn junit(report: &Report) -> String {
+    let unreadable = report.unreadable.len();
+    let (tests, failures) = (report.cases.len() + unreadable, report.failed());
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let _ = writeln!(
+        out,
+        "<testsuites name=\"palisade\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{unreadable}\">"
+    );
+    let mut cases = report.cases.as_slice();
+    while let Some(first) = cases.first() {
+        let same = |case: &&Case| case.test == first.test && case.at.file == first.at.file;
+        let (suite, rest) = cases.split_at(cases.iter().take_while(same).count());
+        let failed = suite.iter().filter(|case| !case.failures.is_empty()).count();
+        let _ = writeln!(
+            out,
+            "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{failed}\" errors=\"0\" file=\"{}\">",
+            escape(&first.test),
+            suite.len(),
+            escape(&first.at.file)
+        );
+        for case in suite {
+            test_case(case, &mut out);
+        }
+        out.push_str("  </testsuite>\n");
+        cases = rest;
+    }
+    if unreadable > 0 {
+        let _ = writeln!(
+            out,
+            "  <testsuite name=\"unreadable\" tests=\"{unreadable}\" failures=\"0\" errors=\"{unreadable}\">"
+        );
+        for diagnostic in &report.unreadable {
+            let at = diagnostic.location.as_ref().map(ToString::to_string).unwrap_or_default();
+            let (at, message) = (escape(&at), escape(&diagnostic.message));
+            let _ = writeln!(
+                out,
+                "    <testcase name=\"{at}\" classname=\"unreadable\"><error message=\"{message}\"/></testcase>"
+            );
+        }
+        out.push_str("  </testsuite>\n");
+    }
+    out.push_str("</testsuites>\n");
+    out
+}
+
+fn test_case(case: &Case, out: &mut String) {
+    let (name, class) = (escape(&case.name), escape(&case.test));
+    let _ = write!(out, "    <testcase name=\"{name}\" classname=\"{class}\" line=\"{}\"", case.at.line);
+    if case.failures.is_empty() {
+        out.push_str("/>\n");
+        return;
+    }
+    out.push_str(">\n");
+    for failure in &case.failures {
+        let message = format!("{}: expected {}, got {}", failure.subject, failure.expected, failure.got);
+        let detail = super::tests::detail(
+            failure,
+            super::style::Look { color: false, width: 110 },
+            &Default::default(),
+        );
+        let _ = writeln!(
+            out,
+            "      <failure message=\"{}\" type=\"expectation\">{}: {}\n{}</failure>",
+            escape(&message),
+            escape(&failure.at.to_string()),
+            escape(&message),
+            escape(&detail)
+        );
+    }
+    out.push_str("    </testcase>\n");
+}
+
+/// For text and attributes. Characters that XML 1.0 cannot hold are replaced.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_safe_in_xml() {
+        assert_eq!(escape("a<b & \"c\"\u{1}"), "a&lt;b &amp; &quot;c&quot;\u{fffd}");
+    }
+}

@@ -1,0 +1,9 @@
+//! Printers: facts in, text out. Nothing here decides anything.
+
+pub mod diagnostics;
+pub mod explain;
+pub mod json;
+pub mod junit;
+pub mod sarif;
+pub mod style;
+pub mod tests;
