@@ -240,6 +240,3 @@ fn stage(stages: &mut Vec<StageTrace>, name: StageName) -> &mut StageTrace {
 fn step(policy: &Policy, rule: &Rule, result: StepResult) -> Step {
     Step { object: Arc::clone(&policy.object), rule: RuleRef::from(rule), action: rule.action, result }
 }
-
-#[cfg(test)]
-mod tests;

@@ -342,6 +342,3 @@ fn with_stand_ins(mut pods: Vec<Pod>, workloads: Vec<Workload>) -> Vec<Pod> {
     pods.extend(stand_ins.into_values());
     pods
 }
-
-#[cfg(test)]
-mod tests;

@@ -471,3 +471,38 @@ pub fn print(value: &impl Serialize) -> String {
     // None of these types can fail to serialise: no maps with odd keys, no numbers that JSON lacks.
     serde_json::to_string_pretty(value).map(|text| text + "\n").unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The schema in docs/ must be that of the types. With UPDATE_SCHEMAS set it is written instead.
+    fn same_schema<T: schemars::JsonSchema>(name: &str) {
+        let path = format!("{}/../../docs/schemas/{name}.json", env!("CARGO_MANIFEST_DIR"));
+        let schema = schemars::generate::SchemaSettings::draft2020_12()
+            .for_serialize()
+            .into_generator()
+            .into_root_schema_for::<T>();
+        let now = print(&schema);
+        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+            std::fs::write(&path, &now).unwrap();
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(written, now, "docs/schemas/{name}.json is stale: run `make docs`");
+    }
+
+    #[test]
+    fn the_schema_of_explain_is_the_one_in_docs() {
+        same_schema::<Explanation>("explain");
+    }
+
+    #[test]
+    fn the_schema_of_check_is_the_one_in_docs() {
+        same_schema::<Check>("check");
+    }
+
+    #[test]
+    fn the_schema_of_test_is_the_one_in_docs() {
+        same_schema::<TestReport>("test");
+    }
+}

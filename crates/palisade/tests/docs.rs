@@ -1,0 +1,57 @@
+//! Generated pages are what the program says now. `make docs` writes them anew.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn palisade(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_palisade"))
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .expect("it runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn the_page_of_diagnostics_is_the_programs() {
+    let page = std::fs::read_to_string(root().join("docs/diagnostics.md")).expect("docs/diagnostics.md");
+    let (_, now, _) = palisade(&["check", "--explain", "all"]);
+    assert_eq!(page, now, "run `make docs`");
+}
+
+#[test]
+fn one_code_is_explained_whatever_its_case_and_a_wrong_one_gets_the_nearest() {
+    let (code, out, _) = palisade(&["check", "--explain", "k0203"]);
+    assert_eq!(code, Some(0));
+    assert!(out.starts_with("K0203: "), "{out}");
+    let (code, _, err) = palisade(&["check", "--explain", "K020"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("did you mean"), "{err}");
+}
+
+#[test]
+fn the_manual_pages_are_the_programs() {
+    for (name, arguments) in [
+        ("palisade", &["man"][..]),
+        ("palisade-explain", &["man", "explain"]),
+        ("palisade-check", &["man", "check"]),
+        ("palisade-test", &["man", "test"]),
+    ] {
+        let page = std::fs::read_to_string(root().join(format!("docs/man/{name}.1"))).expect(name);
+        assert_eq!(page, palisade(arguments).1, "run `make docs` for {name}");
+    }
+}
+
+#[test]
+fn there_are_completions_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let (code, out, _) = palisade(&["completions", shell]);
+        assert_eq!(code, Some(0));
+        assert!(out.contains("explain") && out.contains("output"), "{shell}");
+    }
+}

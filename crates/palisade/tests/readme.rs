@@ -1,0 +1,81 @@
+//! What README shows is what the program prints: every `$ palisade …` in it is run, and its output compared.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The words of a command line; double quotes hold blanks together.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            c => words.last_mut().expect("never empty").push(c),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// The commands of a page's console blocks, each with the output it shows.
+fn shown(page: &str) -> Vec<(String, String)> {
+    let mut commands: Vec<(String, String)> = Vec::new();
+    let mut inside = false;
+    for line in page.lines() {
+        if line.starts_with("```") {
+            inside = line == "```console";
+        } else if inside {
+            match line.strip_prefix("$ ") {
+                Some(command) => commands.push((command.to_owned(), String::new())),
+                None => {
+                    let (_, output) = commands.last_mut().expect("a block begins with its command");
+                    output.push_str(line);
+                    output.push('\n');
+                }
+            }
+        }
+    }
+    commands
+}
+
+fn run(arguments: &[String]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_palisade"))
+        .args(arguments)
+        .current_dir(root())
+        .env_remove("COLUMNS")
+        .output()
+        .expect("the binary runs");
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn readme_shows_what_the_program_prints() {
+    let page = std::fs::read_to_string(root().join("README.md")).expect("README.md");
+    let commands = shown(&page);
+    let palisade: Vec<_> =
+        commands.iter().filter_map(|(c, out)| Some((c.strip_prefix("palisade ")?, out))).collect();
+    assert!(palisade.len() >= 5, "README shows the tour");
+    for (command, want) in palisade {
+        let got = run(&words(command));
+        assert_eq!(got.trim_end(), want.trim_end(), "README is stale: palisade {command}");
+    }
+}
+
+#[test]
+fn the_tour_is_the_one_in_readme() {
+    let page = std::fs::read_to_string(root().join("README.md")).expect("README.md");
+    let tour = std::fs::read_to_string(root().join("scripts/tour")).expect("scripts/tour");
+    let commands: Vec<Vec<String>> =
+        shown(&page).iter().filter_map(|(command, _)| command.strip_prefix("palisade ").map(words)).collect();
+    let steps = tour.lines().filter_map(|line| line.strip_prefix("show "));
+    let steps: Vec<Vec<String>> = steps.map(|step| words(step)[1..].to_vec()).collect();
+    assert!(!steps.is_empty());
+    for step in steps {
+        assert!(commands.contains(&step), "README does not show {step:?}");
+    }
+}
