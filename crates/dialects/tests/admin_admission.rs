@@ -1,5 +1,8 @@
 //! The suites of suites/admin-validation, which were held against a real API server, and what they leave out: updates.
 
+// clippy.toml lets tests unwrap, and does not know that all of this file is one.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::fmt::Write;
 use std::path::Path;
 
@@ -91,7 +94,8 @@ fn update(old: &str, new: &str) -> Vec<String> {
     };
     let (new_name, new) = new.split_once(' ').unwrap();
     let source = Source::new("f.yaml", format!("[{}, {}]", object("a", old), object(new_name, new)));
-    let document = documents(&source, &Limits::default()).next().unwrap().unwrap();
+    let limits = Limits::default();
+    let document = documents(&source, &limits).next().unwrap().unwrap();
     let Value::List(objects) = &document.value else { panic!("a list") };
     let found = admit(&source, Request::Update(&objects[0], &objects[1]));
     found.iter().map(|one| format!("{} {}: {}", one.code.id, one.field, one.message)).collect()
@@ -126,7 +130,8 @@ fn said(kind: &str, version: &str, spec: &str) -> Vec<String> {
         "{{apiVersion: policy.networking.k8s.io/{version}, kind: {kind}, metadata: {{name: a}}, spec: {spec}}}"
     );
     let source = Source::new("f.yaml", text);
-    let document = documents(&source, &Limits::default()).next().unwrap().unwrap();
+    let limits = Limits::default();
+    let document = documents(&source, &limits).next().unwrap().unwrap();
     let found = admit(&source, Request::Create(&document));
     let line = |one: &Diagnostic| {
         let help = one.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();

@@ -2,8 +2,8 @@
 //! (v1alpha2).
 //!
 //! These are custom resources: what an API server accepts is in their definitions, and everything it refuses it refuses in
-//! the same few sentences. So each definition is a table here (`crd`), [`schema`] checks an object against any of them,
-//! and [`check`] adds what the definitions leave open. Types and lowering are each version's own.
+//! the same few sentences. So each definition is a table here (`crd`), `schema` checks an object against any of them,
+//! and `check` adds what the definitions leave open. Types and lowering are each version's own.
 
 mod check;
 mod crd;
