@@ -118,8 +118,8 @@ codes! {
     ADMIN_ENUM = "A0103" Error "a value that is not one of those supported":
         "Actions are `Allow`, `Deny`, `Pass` in AdminNetworkPolicy, `Allow`, `Deny` in BaselineAdminNetworkPolicy, `Accept`, `Deny`, `Pass` in ClusterNetworkPolicy; tiers are `Admin` and `Baseline`; protocols TCP, UDP and SCTP.";
     /// Lists.
-    ADMIN_ITEMS = "A0104" Error "a list with too many or too few items, or a text that is too long":
-        "AdminNetworkPolicy has at most 100 rules a direction, 100 peers and 100 ports a rule; ClusterNetworkPolicy 25 of each. Peer lists are never empty. Rule names have at most 100 characters. Split a policy that is larger.";
+    ADMIN_ITEMS = "A0104" Error "a list with too many or too few items or one item twice, or a text that is too long":
+        "AdminNetworkPolicy has at most 100 rules a direction, 100 peers and 100 ports a rule; ClusterNetworkPolicy 25 of each. Peer lists are never empty. Networks and domain names are 1 to 25 a peer, each once. Rule names have at most 100 characters. Split a policy that is larger.";
     /// Exactly one.
     ADMIN_ONE_OF = "A0105" Error "not exactly one of the alternatives":
         "Subjects, peers, ports and protocols are alternatives: exactly one field of them is set. An entry without any known field fails closed.";
@@ -147,7 +147,10 @@ codes! {
     /// Names.
     ADMIN_NAME_FORM = "A0113" Error "a DNS name that the API refuses":
         "A name consists of letters, digits, `-` and dots, and may begin with `*.` for one or more labels; the message is the API server's own.";
-    /// Types.
-    ADMIN_TYPE = "A0114" Error "metadata that the API server refuses":
-        "These policies are cluster-scoped: they have a name and no namespace.";
+    /// Metadata.
+    ADMIN_METADATA = "A0114" Error "metadata that the API server refuses":
+        "Names are DNS subdomains (lower case letters, digits, `-` and `.`); label keys and values have their own forms. These policies are cluster-scoped: a namespace is dropped without a word. The message is the API server's own.";
+    /// Labels without a value.
+    ADMIN_NULL_LABEL = "A0115" Warning "a label without a value in a selector":
+        "`matchLabels: {tenant: }` holds a null, which the API server drops: the selector is then wider than it looks, and `{}` selects everything. Palisade reads it as the server does. A template whose variable is empty is a frequent cause.";
 }

@@ -11,6 +11,7 @@
 //! API with that API's texts, and lowering to [`palisade_model::policy`]. A dialect never evaluates, and nothing here
 //! does IO: texts come in, a [`world::World`] and diagnostics come out.
 
+pub mod admin;
 pub mod admission;
 pub mod apimachinery;
 pub mod cluster;

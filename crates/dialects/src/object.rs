@@ -15,7 +15,7 @@ use crate::apimachinery::field::Path;
 use crate::codes;
 use crate::decode::Reader;
 use crate::source::tree::{Node, Source, Value};
-use crate::{cluster, kubernetes, kubernetes_beta};
+use crate::{admin, cluster, kubernetes, kubernetes_beta};
 
 /// A kind that Palisade reads.
 pub struct Kind {
@@ -118,6 +118,9 @@ pub static KINDS: &[Kind] = &[
     cluster::workload::CRON_JOB,
     kubernetes::NETWORK_POLICY,
     kubernetes_beta::NETWORK_POLICY,
+    admin::ADMIN_NETWORK_POLICY,
+    admin::BASELINE_ADMIN_NETWORK_POLICY,
+    admin::CLUSTER_NETWORK_POLICY,
 ];
 
 /// Groups in which every kind should be known, with the kinds that exist there and are no concern of ours.

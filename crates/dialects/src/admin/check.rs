@@ -1,0 +1,100 @@
+//! What the definitions do not check, and an implementation cannot do without.
+//!
+//! They do not look inside selectors, know no list of protocols in v1alpha1 and do not compare the ends of a v1alpha1
+//! range. An object that passes there may still mean nothing; it is refused here, with the texts that Kubernetes has for
+//! the same mistakes elsewhere. Besides there are the warnings.
+
+use palisade_model::traffic::Protocol;
+
+use super::findings::Findings;
+use super::schema::{items, written};
+use super::typed::whole;
+use crate::apimachinery::field::{self, Path};
+use crate::apimachinery::names::NameRule;
+use crate::apimachinery::{meta, selector as labels};
+use crate::codes;
+use crate::meta::ObjectMeta;
+use crate::source::tree::{Node, Value};
+
+/// Checks `metadata`. A namespace is no mistake: the API server drops it without a word.
+pub fn metadata(written: Option<&ObjectMeta>, findings: &mut Findings<'_, '_>) {
+    let empty = ObjectMeta::default();
+    let written = written.unwrap_or(&empty);
+    let path = Path::new("metadata");
+    let sink = &mut findings.sink(&codes::ADMIN_METADATA);
+    let text = |value: &Option<smol_str::SmolStr>| value.clone().unwrap_or_default();
+    meta::name(&path, &text(&written.name), &text(&written.generate_name), NameRule::Subdomain, sink);
+    meta::labels(&path, pairs(&written.labels), sink);
+    meta::annotations(&path, pairs(&written.annotations), sink);
+}
+
+fn pairs(map: &Option<crate::decode::StringMap>) -> impl Iterator<Item = (&str, &str)> {
+    map.iter().flatten().map(|(key, value)| (key.as_str(), value.as_str()))
+}
+
+/// Checks a label selector.
+pub fn selector(node: &Node<'_>, path: &Path<'_>, findings: &mut Findings<'_, '_>) {
+    let sink = &mut findings.sink(&codes::ADMIN_SELECTOR);
+    if let Some(Value::Map(entries)) = written(node, "matchLabels").map(|labels| &labels.value) {
+        let pairs = entries.iter().filter_map(|entry| Some((&*entry.key, entry.value.as_str()?)));
+        labels::labels(&path.child("matchLabels"), pairs, sink);
+    }
+    let path = path.child("matchExpressions");
+    for (index, node) in items(node, "matchExpressions").iter().enumerate() {
+        let text = |key| node.get(key).and_then(Node::as_str);
+        let values = match written(node, "values").map(|values| &values.value) {
+            None => Some(Vec::new()),
+            Some(Value::List(values)) => values.iter().map(Node::as_str).collect::<Option<Vec<&str>>>(),
+            Some(_) => None,
+        };
+        // What is missing or of the wrong type, the definition has said.
+        if let (Some(key), Some(operator), Some(values)) = (text("key"), text("operator"), values) {
+            let requirement = labels::Requirement { key, operator, values: &values };
+            labels::requirement(&path.index(index), &requirement, labels::Options::default(), sink);
+        }
+    }
+}
+
+/// Checks a protocol's name.
+pub fn protocol(node: &Node<'_>, path: &Path<'_>, findings: &mut Findings<'_, '_>) {
+    if let Some(name) = node.as_str().filter(|name| Protocol::from_kubernetes(name).is_none()) {
+        findings.unsupported(path, name, &["TCP", "UDP", "SCTP"]);
+    }
+}
+
+/// Checks that a range does not end before it begins. (A range of one port is fine: v1alpha1 does not forbid it.)
+pub fn port_range(node: &Node<'_>, path: &Path<'_>, findings: &mut Findings<'_, '_>) {
+    let port = |key| node.get(key).and_then(|port| whole(&port.value));
+    if let (Some(start), Some(end)) = (port("start"), port("end"))
+        && start > end
+    {
+        let body = field::invalid(field::Value::Omitted, "Start port must be less than End port");
+        findings.say(&codes::ADMIN_RULE, path, body);
+    }
+}
+
+/// Warns of DNS names in an egress rule that does not allow.
+pub fn domain_names(node: &Node<'_>, path: &Path<'_>, findings: &mut Findings<'_, '_>) {
+    let Some(action) = node.get("action").and_then(Node::as_str) else { return };
+    if matches!(action, "Allow" | "Accept") {
+        return;
+    }
+    let path = path.child("to");
+    for (index, peer) in items(node, "to").iter().enumerate() {
+        if written(peer, "domainNames").is_some() {
+            let message = format!("what {action} means for domainNames is not defined");
+            findings.say(&codes::ADMIN_NAMES, &path.index(index).child("domainNames"), message).help =
+                Some("allow the names that are needed, and deny the rest in a later rule".to_owned());
+        }
+    }
+}
+
+/// Warns of a protocol without ports, which the definition refuses and the API's text explains.
+pub fn protocol_ports(node: &Node<'_>, path: &Path<'_>, findings: &mut Findings<'_, '_>) {
+    if let Value::Map(entries) = &node.value
+        && entries.iter().all(|entry| entry.value.is_null())
+    {
+        findings.say(&codes::ADMIN_EMPTY_PROTOCOL, path, "no destinationPort: read as all ports").help =
+            Some("for all ports write destinationPort: {range: {start: 1, end: 65535}}".to_owned());
+    }
+}

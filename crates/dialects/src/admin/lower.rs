@@ -1,0 +1,231 @@
+//! What both versions share on the way to the rule language. Lowering never fails: what cannot be read fails closed.
+//!
+//! A rule in which something cannot be read has one peer, the unknown one: a rule that allows allows nobody then, and any
+//! other denies everybody. So does every rule of a policy whose subject, place or spec cannot be read, and a subject
+//! that cannot be read is everybody.
+
+use std::sync::Arc;
+
+use palisade_model::address::Block;
+use palisade_model::label::Selector;
+use palisade_model::policy::{
+    Action, Direction, DomainName, Namespaces, Peer, Peers, Placement, PodSet, Policy, Priority, Rule, Tier,
+    TrafficMatch, TrafficMatches,
+};
+use palisade_model::traffic::{PortRange, Protocol};
+use smol_str::SmolStr;
+
+use super::crd::{is_cidr, is_domain_name};
+use super::selector::LabelSelector;
+use super::typed::{Text, Texts, Whole};
+use crate::apimachinery::cidr;
+use crate::apimachinery::field::Path;
+use crate::decode::Reader;
+use crate::object::Header;
+
+/// A policy of any of the kinds, in parts.
+#[derive(Debug)]
+pub struct Draft {
+    /// What cannot be read in the object or its spec.
+    pub unreadable: Option<String>,
+    /// Its tier.
+    pub tier: Tier,
+    /// Its place in the tier.
+    pub priority: Result<Priority, String>,
+    /// Whom it applies to.
+    pub subject: Result<PodSet, String>,
+    /// The rules for what comes in.
+    pub ingress: Vec<RuleDraft>,
+    /// The rules for what goes out.
+    pub egress: Vec<RuleDraft>,
+}
+
+/// A rule, in parts.
+#[derive(Debug)]
+pub struct RuleDraft {
+    /// Its name.
+    pub name: Option<SmolStr>,
+    /// What it does.
+    pub action: Action,
+    /// Who is at the other end.
+    pub peers: Vec<Peer>,
+    /// What is carried.
+    pub traffic: TrafficMatches,
+    /// What cannot be read in the rule itself.
+    pub unreadable: Option<String>,
+}
+
+// === impl Draft ===
+
+impl Draft {
+    /// The policy.
+    pub fn finish(mut self, header: &Header, reader: &Reader<'_>) -> Policy {
+        let mut unreadable = self.unreadable;
+        // Nothing of it is known but that it is there: its rules may have denied anything.
+        if let (Some(why), true, true) = (&unreadable, self.ingress.is_empty(), self.egress.is_empty()) {
+            self.ingress.push(RuleDraft::unreadable(why.clone()));
+            self.egress.push(RuleDraft::unreadable(why.clone()));
+        }
+        let subject = self.subject.unwrap_or_else(|why| {
+            unreadable.get_or_insert(why);
+            PodSet::everything()
+        });
+        // Without a place it comes first, so that nothing comes before what it denies.
+        let priority = self.priority.unwrap_or_else(|why| {
+            unreadable.get_or_insert(why);
+            Priority(0.0)
+        });
+        let subjects: Arc<[PodSet]> = Arc::new([subject]);
+        let mut rules = Vec::with_capacity(self.ingress.len() + self.egress.len());
+        let spec = Path::new("spec");
+        for (direction, drafts) in [(Direction::Ingress, self.ingress), (Direction::Egress, self.egress)] {
+            let path = spec.child(direction.as_str());
+            for (index, draft) in drafts.into_iter().enumerate() {
+                let (peers, traffic) = match unreadable.clone().or(draft.unreadable) {
+                    Some(why) => (vec![Peer::Unknown(why)], TrafficMatches::Any),
+                    None => (draft.peers, draft.traffic),
+                };
+                rules.push(Rule {
+                    direction,
+                    index: u32::try_from(index).unwrap_or(u32::MAX),
+                    name: draft.name,
+                    subjects: Arc::clone(&subjects),
+                    action: draft.action,
+                    peers: Peers::Of(peers),
+                    traffic,
+                    at: Some(reader.locate(&path.index(index))),
+                });
+            }
+        }
+        let placement = Placement::Tier { tier: self.tier, priority };
+        Policy { object: header.origin(), placement, isolations: Vec::new(), rules }
+    }
+}
+
+// === impl RuleDraft ===
+
+impl RuleDraft {
+    /// A rule that stands for all that may have been written where nothing can be read.
+    pub fn unreadable(why: String) -> Self {
+        RuleDraft {
+            name: None,
+            action: Action::Deny,
+            peers: Vec::new(),
+            traffic: TrafficMatches::Any,
+            unreadable: Some(why),
+        }
+    }
+}
+
+/// The one alternative that is written; the words for it when there is none, or more than one.
+pub fn one_of<T>(
+    what: &str,
+    unreadable: &Option<String>,
+    alternatives: impl IntoIterator<Item = Option<T>>,
+) -> Result<T, String> {
+    if let Some(why) = unreadable {
+        return Err(why.clone());
+    }
+    let mut written = alternatives.into_iter().flatten();
+    match (written.next(), written.next()) {
+        (Some(one), None) => Ok(one),
+        (None, _) => Err(format!("{what} without any field")),
+        (Some(_), Some(_)) => Err(format!("{what} with more than one field")),
+    }
+}
+
+/// A policy's place in its tier.
+pub fn priority(written: Option<&Whole>) -> Result<Priority, String> {
+    match written {
+        Some(Whole(number @ 0..=1000)) => Ok(Priority(*number as f64)),
+        Some(Whole(number)) => Err(format!("priority {number}")),
+        None => Err("no priority".to_owned()),
+    }
+}
+
+/// What a rule does: one of the words of its API, or else it denies.
+pub fn action(written: Option<&Text>, words: &[(&str, Action)]) -> Action {
+    let word = written.map_or("", |text| text.as_str());
+    words.iter().find(|(known, _)| *known == word).map_or(Action::Deny, |(_, action)| *action)
+}
+
+/// A selector where one must be.
+pub fn selector(written: Option<&LabelSelector>, name: &str) -> Result<Selector, String> {
+    written.ok_or_else(|| format!("no {name}"))?.lower().map_err(|why| format!("{name}: {why}"))
+}
+
+/// Pods of namespaces, as a peer.
+pub fn pods(set: Result<PodSet, String>) -> Vec<Peer> {
+    vec![set.map_or_else(Peer::Unknown, Peer::Pods)]
+}
+
+/// All pods of these namespaces.
+pub fn all_pods(namespaces: Namespaces) -> PodSet {
+    PodSet { namespaces, pods: Selector::everything() }
+}
+
+/// `nodes`.
+pub fn nodes(written: &LabelSelector) -> Vec<Peer> {
+    vec![written.lower().map_or_else(Peer::Unknown, Peer::Nodes)]
+}
+
+/// `networks`, each a peer. What the API does not take for a CIDR is not read, even where it could be guessed.
+pub fn networks(written: &Texts) -> Vec<Peer> {
+    let block = |text: &SmolStr| match cidr::network(text).filter(|_| is_cidr(text)) {
+        Some(network) => Peer::Addresses(Block::new(network, [])),
+        None => Peer::Unknown(format!("{text:?} is no CIDR")),
+    };
+    some(written.0.iter().map(block).collect(), "networks")
+}
+
+/// `domainNames`.
+pub fn domain_names(written: &Texts) -> Vec<Peer> {
+    let (good, bad): (Vec<&SmolStr>, Vec<&SmolStr>) = written.0.iter().partition(|text| is_domain_name(text));
+    let mut peers: Vec<Peer> =
+        bad.iter().map(|text| Peer::Unknown(format!("{text:?} is no DNS name"))).collect();
+    if !good.is_empty() {
+        peers.push(Peer::Names(good.iter().map(|text| DomainName::new(text)).collect()));
+    }
+    some(peers, "domainNames")
+}
+
+/// The peers of a list that may not be empty: nobody is not what an empty one was written for.
+pub fn some(peers: Vec<Peer>, name: &str) -> Vec<Peer> {
+    if peers.is_empty() { vec![Peer::Unknown(format!("no {name}"))] } else { peers }
+}
+
+/// The peers of a rule.
+pub fn peers<P>(written: Option<&[P]>, name: &str, peer: impl Fn(&P) -> Vec<Peer>) -> Vec<Peer> {
+    some(written.unwrap_or_default().iter().flat_map(peer).collect(), name)
+}
+
+/// The traffic of a rule: any when nothing is said. An empty list is neither that nor the opposite.
+pub fn traffic<P>(
+    written: Option<&[P]>,
+    name: &str,
+    entry: impl Fn(&P) -> Result<TrafficMatch, String>,
+) -> TrafficMatches {
+    match written {
+        None => TrafficMatches::Any,
+        Some([]) => TrafficMatches::Of(vec![TrafficMatch::Unknown(format!("no {name}"))]),
+        Some(list) => {
+            let lower = |one| entry(one).unwrap_or_else(TrafficMatch::Unknown);
+            TrafficMatches::Of(list.iter().map(lower).collect())
+        }
+    }
+}
+
+/// Ports of a protocol, both ends included.
+pub fn ports(
+    protocol: Protocol,
+    first: Option<&Whole>,
+    last: Option<&Whole>,
+) -> Result<TrafficMatch, String> {
+    let (Some(Whole(first)), Some(Whole(last))) = (first, last) else { return Err("no port".to_owned()) };
+    match (u16::try_from(*first), u16::try_from(*last)) {
+        (Ok(first), Ok(last)) if 0 < first && first <= last => {
+            Ok(TrafficMatch::Ports(protocol, PortRange { first, last }))
+        }
+        _ => Err(format!("ports {first} to {last}")),
+    }
+}

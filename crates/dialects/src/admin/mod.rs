@@ -1,0 +1,118 @@
+//! `policy.networking.k8s.io`: AdminNetworkPolicy and BaselineAdminNetworkPolicy (v1alpha1), ClusterNetworkPolicy
+//! (v1alpha2).
+//!
+//! These are custom resources: what an API server accepts is in their definitions, and everything it refuses it refuses in
+//! the same few sentences. So each definition is a table here (`crd`), `schema` checks an object against any of them,
+//! and `check` adds what the definitions leave open. Types and lowering are each version's own.
+
+mod check;
+mod crd;
+mod findings;
+mod lower;
+mod schema;
+mod selector;
+mod typed;
+mod v1alpha1;
+mod v1alpha2;
+
+use palisade_model::diagnostic::Diagnostic;
+use palisade_model::policy::Policy;
+
+use self::findings::Findings;
+use self::schema::Schema;
+use self::v1alpha1::{AdminNetworkPolicy, BaselineAdminNetworkPolicy};
+use self::v1alpha2::ClusterNetworkPolicy;
+use crate::apimachinery::field::Path;
+use crate::apimachinery::meta::immutable;
+use crate::codes;
+use crate::decode::{Decode, Reader};
+use crate::meta::ObjectMeta;
+use crate::object::{Header, Kind, Lowered};
+use crate::source::tree::Node;
+
+const GROUP: &str = "policy.networking.k8s.io";
+
+/// AdminNetworkPolicy.
+pub const ADMIN_NETWORK_POLICY: Kind = Kind {
+    group: GROUP,
+    versions: &["v1alpha1"],
+    kind: "AdminNetworkPolicy",
+    namespaced: false,
+    read: read::<AdminNetworkPolicy>,
+    update: update::<AdminNetworkPolicy>,
+};
+
+/// BaselineAdminNetworkPolicy.
+pub const BASELINE_ADMIN_NETWORK_POLICY: Kind = Kind {
+    group: GROUP,
+    versions: &["v1alpha1"],
+    kind: "BaselineAdminNetworkPolicy",
+    namespaced: false,
+    read: read::<BaselineAdminNetworkPolicy>,
+    update: update::<BaselineAdminNetworkPolicy>,
+};
+
+/// ClusterNetworkPolicy.
+pub const CLUSTER_NETWORK_POLICY: Kind = Kind {
+    group: GROUP,
+    versions: &["v1alpha2"],
+    kind: "ClusterNetworkPolicy",
+    namespaced: false,
+    read: read::<ClusterNetworkPolicy>,
+    update: update::<ClusterNetworkPolicy>,
+};
+
+/// One of these kinds.
+trait Dialect: Decode {
+    /// Its definition.
+    const SCHEMA: &'static Schema;
+
+    /// Its metadata, as written.
+    fn metadata(&self) -> Option<&ObjectMeta>;
+
+    /// Itself in the rule language.
+    fn lower(&self, header: &Header, reader: &Reader<'_>) -> Policy;
+}
+
+fn read<T: Dialect>(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Lowered> {
+    let written = T::decode(node, &Path::root(), reader)?;
+    for finding in findings(&written, node, reader) {
+        report(finding, reader);
+    }
+    Some(Lowered::Policy(written.lower(header, reader)))
+}
+
+/// An update may keep what is wrong already: the API server tolerates errors in what does not change.
+fn update<T: Dialect>(old: &Node<'_>, _: &Header, new: &Node<'_>, reader: &mut Reader<'_>) {
+    let root = Path::root();
+    let Some(written) = T::decode(new, &root, reader) else { return };
+    let Some(stored) = reader.quietly(|reader| T::decode(old, &root, reader)) else { return };
+    let name = |meta: Option<&ObjectMeta>| meta.and_then(|meta| meta.name.clone()).unwrap_or_default();
+    let path = Path::new("metadata");
+    let (new_name, old_name) = (name(written.metadata()), name(stored.metadata()));
+    immutable(&path.child("name"), &new_name, &old_name, &mut reader.sink(&codes::IMMUTABLE));
+
+    let stored = findings(&stored, old, reader);
+    let known = |one: &Diagnostic| {
+        stored.iter().any(|other| other.field == one.field && other.message == one.message)
+    };
+    for finding in findings(&written, new, reader) {
+        if !(finding.is_error() && known(&finding)) {
+            report(finding, reader);
+        }
+    }
+}
+
+fn findings<T: Dialect>(written: &T, node: &Node<'_>, reader: &Reader<'_>) -> Vec<Diagnostic> {
+    let mut findings = Findings::new(reader);
+    check::metadata(written.metadata(), &mut findings);
+    T::SCHEMA.check(node, &Path::root(), &mut findings);
+    findings.found
+}
+
+fn report(finding: Diagnostic, reader: &mut Reader<'_>) {
+    let path = Path::new(&finding.field);
+    if let Some(at) = finding.location {
+        reader.report_at(finding.code, &path, at, finding.message).help = finding.help;
+    }
+}
