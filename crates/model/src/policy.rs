@@ -10,8 +10,9 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::address::Block;
+use crate::cluster::NAMESPACE_NAME_LABEL;
 use crate::diagnostic::Location;
-use crate::label::Selector;
+use crate::label::{Operator, Requirement, Selector};
 use crate::traffic::{PortRange, Protocol};
 
 /// One policy object, lowered.
@@ -300,7 +301,7 @@ impl fmt::Display for PodSet {
         match (&self.namespaces, self.pods.is_everything()) {
             (Namespaces::Matching(selector), true) if selector.is_everything() => f.write_str("any pod"),
             (Namespaces::Matching(selector), false) if selector.is_everything() => {
-                write!(f, "pods with {} in any namespace", self.pods)
+                write!(f, "pods with {} anywhere", self.pods)
             }
             (namespaces, true) => write!(f, "pods of {namespaces}"),
             (namespaces, false) => write!(f, "pods with {} of {namespaces}", self.pods),
@@ -315,11 +316,24 @@ impl fmt::Display for Namespaces {
         match self {
             Namespaces::Named(name) => write!(f, "namespace {name}"),
             Namespaces::Matching(selector) if selector.is_everything() => f.write_str("any namespace"),
+            // The label that every namespace carries is just a way to name it.
+            Namespaces::Matching(selector) if let Some(names) = named(selector) => {
+                let plural = if names.len() == 1 { "" } else { "s" };
+                write!(f, "namespace{plural} {}", names.join(", "))
+            }
             Namespaces::Matching(selector) => write!(f, "namespaces with {selector}"),
             Namespaces::Own => f.write_str("the same namespace"),
             Namespaces::SameLabels(keys) => write!(f, "namespaces with the same {}", keys.join(", ")),
             Namespaces::NotSameLabels(keys) => write!(f, "namespaces with another {}", keys.join(" or ")),
         }
+    }
+}
+
+/// The names, where a selector does nothing but name namespaces.
+fn named(selector: &Selector) -> Option<&[SmolStr]> {
+    match selector.requirements() {
+        [Requirement { key, operator: Operator::In(names) }] if key == NAMESPACE_NAME_LABEL => Some(names),
+        _ => None,
     }
 }
 
@@ -407,10 +421,7 @@ mod tests {
             |namespaces, selector: &Selector| PodSet { namespaces, pods: selector.clone() }.to_string();
         let web = Selector::label("app", "web");
         assert_eq!(pods(Namespaces::Named("shop".into()), &web), "pods with app=web of namespace shop");
-        assert_eq!(
-            pods(Namespaces::Matching(Selector::everything()), &web),
-            "pods with app=web in any namespace"
-        );
+        assert_eq!(pods(Namespaces::Matching(Selector::everything()), &web), "pods with app=web anywhere");
         assert_eq!(PodSet::everything().to_string(), "any pod");
         assert_eq!(PodSet::all_of("shop").to_string(), "pods of namespace shop");
         assert_eq!(

@@ -423,7 +423,7 @@ reasons! {
     reason_namespace: "x/a -> y/b tcp/80", peers([Peer::Pods(pods("ns=z", "app=a"))]), TrafficMatches::Any
         => Peer "x/a is not among pods with app=a of namespaces with ns=z";
     reason_outside: "ip:203.0.113.7 -> y/b tcp/80", peers([Peer::Pods(pods("", "app=a"))]), TrafficMatches::Any
-        => Peer "203.0.113.7 is outside the cluster, not pods with app=a in any namespace";
+        => Peer "203.0.113.7 is outside the cluster, not pods with app=a anywhere";
     reason_block: "x/a -> y/b tcp/80", block("192.0.2.0/24", &[]), TrafficMatches::Any
         => Peer "10.0.0.0 is not in 192.0.2.0/24";
     reason_except: "ip:192.0.2.7 -> y/b tcp/80", block("192.0.2.0/24", &["192.0.2.0/28"]), TrafficMatches::Any

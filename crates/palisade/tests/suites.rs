@@ -35,7 +35,8 @@ suite! {
     k8s_validation: "suites/k8s-validation", 129 cases, 382 flows;
     k8s_v1beta1: "suites/k8s-v1beta1", 59 cases, 1310 flows;
     npa_v1alpha1: "suites/npa-v1alpha1", 92 cases, 289 flows;
-    npa_v1alpha2: "suites/npa-v1alpha2", 115 cases, 483 flows;
+    npa_v1alpha2: "suites/npa-v1alpha2", 116 cases, 483 flows;
     admin_validation: "suites/admin-validation", 767 cases, 767 flows;
-    example: "examples/shop/tests", 10 cases, 199 flows;
+    decisions: "suites/decisions", 37 cases, 311 flows;
+    example: "examples/shop/tests", 12 cases, 209 flows;
 }

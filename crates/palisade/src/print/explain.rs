@@ -7,7 +7,8 @@ use palisade_model::flow::{Flow, Party, Who};
 use palisade_model::policy::{Action, Direction, Object};
 use palisade_model::snapshot::Snapshot;
 use palisade_model::trace::{
-    Because, Evaluation, Exemption, Side, StageName, StageOutcome, StageTrace, Step, StepResult, Verdict,
+    Because, Cause, Evaluation, Exemption, Side, StageName, StageOutcome, StageTrace, Step, StepResult,
+    Verdict,
 };
 
 use super::style::{Look, wrap};
@@ -82,19 +83,22 @@ fn side_tree(snapshot: &Snapshot, flow: &Flow, side: &Side, look: Look, all: boo
     let stage_width = lines.iter().map(|line| line.stage.chars().count()).max().unwrap_or(0);
     // "  ╰─ " + stage + "  " + text + "  " + place
     let room = look.width.saturating_sub(5 + stage_width + 2).max(30);
+    let places = lines.iter().filter_map(|line| line.at.as_ref()).map(|at| at.to_string().chars().count());
+    let column = room.saturating_sub(places.max().unwrap_or(0));
     for line in &lines {
-        tree_line(line, stage_width, room, look, out);
+        tree_line(line, stage_width, room, column, look, out);
     }
 }
 
-/// One line of the tree, wrapped; the place stands at the right end of its last line, or below where it does not fit.
-fn tree_line(line: &Line, stage_width: usize, room: usize, look: Look, out: &mut String) {
+/// One line of the tree, wrapped; the place stands in a column at the right of its last line, or below where it does not
+/// fit.
+fn tree_line(line: &Line, stage_width: usize, room: usize, column: usize, look: Look, out: &mut String) {
     let at = line.at.as_ref().map(ToString::to_string).unwrap_or_default();
     let mut texts = wrap(&line.text, room);
     let count = |text: &str| text.chars().count();
-    if !at.is_empty() && texts.last().is_some_and(|last| count(last) + 2 + count(&at) > room) {
+    if !at.is_empty() && texts.last().is_some_and(|last| count(last) + 2 > column) {
         // Breaking a single line a little earlier may make room for the place; else it gets a line of its own.
-        let narrower = wrap(&line.text, room.saturating_sub(2 + count(&at)).max(30));
+        let narrower = wrap(&line.text, column.saturating_sub(4).max(30));
         if texts.len() == 1 && narrower.len() == 2 {
             texts = narrower;
         } else {
@@ -112,7 +116,7 @@ fn tree_line(line: &Line, stage_width: usize, room: usize, look: Look, out: &mut
         let indent = if first { "" } else { "  " };
         let mut row = format!("{indent}{text}");
         if last && !at.is_empty() {
-            let gap = room.saturating_sub(count(&row) + count(&at)).max(2);
+            let gap = column.saturating_sub(count(&row)).max(2);
             row.push_str(&" ".repeat(gap));
             row.push_str(&look.quiet(&at));
         }
@@ -155,7 +159,7 @@ fn stage_lines(stage: &StageTrace, all: bool) -> Vec<Line> {
     let bystanders = if union && !all { 0 } else { shown };
     for bystander in stage.bystanders.iter().take(bystanders) {
         let text =
-            format!("{} does not apply: it is for {}", named(&bystander.object, union), bystander.applies_to);
+            format!("{}: no match (applies to {})", named(&bystander.object, union), bystander.applies_to);
         lines.push(plain(text, bystander.object.at.clone()));
     }
     if !union && stage.bystanders.len() > shown {
@@ -170,7 +174,11 @@ fn stage_lines(stage: &StageTrace, all: bool) -> Vec<Line> {
     // The rules that matched are the answer; of the others the last ones before it are the most telling.
     let matched = |step: &&Step| matches!(step.result, StepResult::Matched);
     let counts = !union || stage.outcome != StageOutcome::NotIsolated;
-    let steps: Vec<&Step> = stage.steps.iter().filter(|_| counts).collect();
+    let mut steps: Vec<&Step> = stage.steps.iter().filter(|_| counts).collect();
+    if union {
+        // Order means nothing in a union: the nearest miss, where only the port is wrong, comes last and is remembered.
+        steps.sort_by_key(|step| nearness(step));
+    }
     let others = steps.iter().filter(|step| !matched(step)).count();
     let hits = steps.iter().filter(|step| matched(step)).count();
     // In a union the misses say nothing once a rule allows.
@@ -203,6 +211,14 @@ fn stage_lines(stage: &StageTrace, all: bool) -> Vec<Line> {
         };
     }
     lines
+}
+
+fn nearness(step: &Step) -> u8 {
+    match &step.result {
+        StepResult::NotMatched { cause: Cause::Port | Cause::Protocol, .. } => 1,
+        StepResult::NotMatched { .. } | StepResult::FailedClosed { .. } => 0,
+        StepResult::Matched => 2,
+    }
 }
 
 fn step_text(step: &Step, union: bool) -> String {
@@ -253,7 +269,6 @@ pub fn advice(snapshot: &Snapshot, evaluation: &Evaluation) -> Option<String> {
             let (mut port, mut peer) = (None, None);
             for step in steps {
                 if let StepResult::NotMatched { cause, .. } = &step.result {
-                    use palisade_model::trace::Cause;
                     match cause {
                         Cause::Port | Cause::Protocol => port = port.or(Some(step)),
                         Cause::Peer | Cause::Family => peer = peer.or(Some(step)),

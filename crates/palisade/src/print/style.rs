@@ -16,7 +16,7 @@ pub struct Look {
 }
 
 /// The width where nobody says otherwise: a file, a pipe, the README.
-const PLAIN_WIDTH: usize = 110;
+const PLAIN_WIDTH: usize = 116;
 
 impl Look {
     /// For standard output.
