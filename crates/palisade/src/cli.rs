@@ -44,11 +44,8 @@ pub enum ColorChoice {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Say whether a connection is allowed, and why
     Explain(ExplainArgs),
-    /// Validate and lint policies
     Check(CheckArgs),
-    /// Run PolicyTest and AdmissionTest files
     Test(TestArgs),
     /// Print a completion script for a shell
     Completions {

@@ -73,9 +73,12 @@ fn side_tree(snapshot: &Snapshot, flow: &Flow, side: &Side, look: Look, all: boo
         Direction::Egress => flow.source,
         Direction::Ingress => flow.destination,
     };
-    let summary = summary(side);
+    let (who, summary) = (snapshot.describe(own), summary(side));
+    let plain = format!("{} of {who} — {summary}", side.direction);
+    // On a narrow terminal the summary goes below.
+    let between = if plain.chars().count() + 2 > look.width { "\n    " } else { " " };
     let summary = if side.verdict == Verdict::Allow { summary } else { look.bad(&summary) };
-    let _ = writeln!(out, "  {} of {} — {summary}", side.direction, look.strong(&snapshot.describe(own)));
+    let _ = writeln!(out, "  {} of {} —{between}{summary}", side.direction, look.strong(&who));
     let mut lines: Vec<Line> = side.stages.iter().flat_map(|stage| stage_lines(stage, all)).collect();
     if let Some(last) = lines.last_mut() {
         last.decisive = true;
@@ -94,12 +97,17 @@ fn side_tree(snapshot: &Snapshot, flow: &Flow, side: &Side, look: Look, all: boo
 /// fit.
 fn tree_line(line: &Line, stage_width: usize, room: usize, column: usize, look: Look, out: &mut String) {
     let at = line.at.as_ref().map(ToString::to_string).unwrap_or_default();
-    let mut texts = wrap(&line.text, room);
     let count = |text: &str| text.chars().count();
-    if !at.is_empty() && texts.last().is_some_and(|last| count(last) + 2 > column) {
+    // Continued lines are indented by two.
+    let fits = |texts: &[String]| {
+        let indent = if texts.len() > 1 { 2 } else { 0 };
+        at.is_empty() || texts.last().is_some_and(|last| indent + count(last) + 2 <= column)
+    };
+    let mut texts = wrap(&line.text, room.saturating_sub(2));
+    if !fits(&texts) {
         // Breaking a single line a little earlier may make room for the place; else it gets a line of its own.
         let narrower = wrap(&line.text, column.saturating_sub(4).max(30));
-        if texts.len() == 1 && narrower.len() == 2 {
+        if texts.len() == 1 && narrower.len() == 2 && fits(&narrower) {
             texts = narrower;
         } else {
             texts.push(String::new());
@@ -116,7 +124,7 @@ fn tree_line(line: &Line, stage_width: usize, room: usize, column: usize, look: 
         let indent = if first { "" } else { "  " };
         let mut row = format!("{indent}{text}");
         if last && !at.is_empty() {
-            let gap = column.saturating_sub(count(&row)).max(2);
+            let gap = column.saturating_sub(count(&row)).max(if row.is_empty() { 0 } else { 2 });
             row.push_str(&" ".repeat(gap));
             row.push_str(&look.quiet(&at));
         }
