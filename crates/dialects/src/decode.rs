@@ -52,10 +52,6 @@ pub type StringMap = Vec<(SmolStr, SmolStr)>;
 #[derive(Debug, Clone, Default)]
 pub struct MetaMap(pub StringMap);
 
-/// Something that is there and not looked into.
-#[derive(Debug, Clone, Default)]
-pub struct Ignored;
-
 // === impl Reader ===
 
 impl<'a> Reader<'a> {
@@ -327,12 +323,6 @@ impl Decode for IntOrString {
             Value::String(text) => Some(IntOrString::String(SmolStr::new(text))),
             other => reader.wrong_type(path, "a number or a string", other, node),
         }
-    }
-}
-
-impl Decode for Ignored {
-    fn decode(_: &Node<'_>, _: &Path<'_>, _: &mut Reader<'_>) -> Option<Self> {
-        Some(Ignored)
     }
 }
 

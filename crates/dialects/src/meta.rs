@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use crate::apimachinery::field::{Path, Sink};
 use crate::apimachinery::meta;
 use crate::apimachinery::names::NameRule;
-use crate::decode::{Ignored, MetaMap, StringMap, fields};
+use crate::decode::{MetaMap, StringMap, fields};
 
 fields! {
     /// `metadata`.
@@ -43,11 +43,6 @@ fields! {
         "key" => key: SmolStr,
         "operator" => operator: SmolStr,
         "values" => values: Vec<SmolStr>,
-    }
-
-    /// An object whose spec is of no interest.
-    pub struct Anything {
-        "metadata" => metadata: Ignored,
     }
 }
 
