@@ -46,6 +46,12 @@ pub enum IntOrString {
 /// A mapping of strings, in the order written.
 pub type StringMap = Vec<(SmolStr, SmolStr)>;
 
+/// The labels or annotations of an object. A value that is no text (`version: 1.0`) is reported and read as it is
+/// written: which object is meant, and what it is called, is clear enough, and an object without its labels would be
+/// missed by the policies that select it.
+#[derive(Debug, Clone, Default)]
+pub struct MetaMap(pub StringMap);
+
 /// Something that is there and not looked into.
 #[derive(Debug, Clone, Default)]
 pub struct Ignored;
@@ -147,8 +153,7 @@ impl<'a> Reader<'a> {
         found: &Value<'_>,
         node: &Node<'_>,
     ) -> Option<T> {
-        let written =
-            self.source.text().get(node.span.start as usize..node.span.end as usize).unwrap_or("").trim();
+        let written = self.written(node);
         let quote =
             expected == "a string" && matches!(found, Value::Bool(_) | Value::Integer(_) | Value::Float(_));
         let at = self.location(node.span);
@@ -159,6 +164,23 @@ impl<'a> Reader<'a> {
                 Some(format!("YAML reads {written} as {}: write it in quotes, \"{written}\"", found.kind()));
         }
         None
+    }
+
+    /// A value as it stands in the text.
+    pub fn written(&self, node: &Node<'_>) -> &'a str {
+        self.source.text().get(node.span.start as usize..node.span.end as usize).unwrap_or("").trim()
+    }
+
+    /// A scalar's text; for a number or a boolean, what is written there.
+    pub fn scalar<'n>(&self, node: &'n Node<'_>) -> Option<&'n str>
+    where
+        'a: 'n,
+    {
+        match &node.value {
+            Value::String(text) => Some(text),
+            Value::Bool(_) | Value::Integer(_) | Value::Float(_) => Some(self.written(node)),
+            _ => None,
+        }
     }
 
     /// Reads one field of an object, and notes in `unreadable` if that cannot be done.
@@ -329,25 +351,38 @@ impl<T: Decode> Decode for Vec<T> {
 
 impl Decode for StringMap {
     fn decode(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Self> {
-        let entries = reader.mapping(node, path)?;
-        let mut map: StringMap = Vec::with_capacity(entries.len());
-        let mut whole = true;
-        let mut seen: HashSet<&str> = HashSet::with_capacity(entries.len());
-        for entry in entries {
-            let path = path.key(&entry.key);
-            if !seen.insert(&entry.key) {
-                reader.twice(entry, &path);
-                whole = false;
-            }
-            match &entry.value.value {
-                // kubectl drops keys without a value from maps of strings no more than the server does: "" it is.
-                Value::Null => map.push((SmolStr::new(&entry.key), SmolStr::default())),
-                _ => match SmolStr::decode(&entry.value, &path, reader) {
-                    Some(value) => map.push((SmolStr::new(&entry.key), value)),
-                    None => whole = false,
-                },
-            }
-        }
+        let (map, whole) = string_map(node, path, reader)?;
         whole.then_some(map)
     }
+}
+
+impl Decode for MetaMap {
+    fn decode(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        string_map(node, path, reader).map(|(map, _)| MetaMap(map))
+    }
+}
+
+/// The entries that can be read, and whether those are all.
+fn string_map(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<(StringMap, bool)> {
+    let entries = reader.mapping(node, path)?;
+    let mut map: StringMap = Vec::with_capacity(entries.len());
+    let mut whole = true;
+    let mut seen: HashSet<&str> = HashSet::with_capacity(entries.len());
+    for entry in entries {
+        let path = path.key(&entry.key);
+        if !seen.insert(&entry.key) {
+            reader.twice(entry, &path);
+            whole = false;
+        }
+        match &entry.value.value {
+            // kubectl drops keys without a value from maps of strings no more than the server does: "" it is.
+            Value::Null => map.push((SmolStr::new(&entry.key), SmolStr::default())),
+            _ => {
+                whole &= SmolStr::decode(&entry.value, &path, reader).is_some();
+                let value = reader.scalar(&entry.value).map(SmolStr::new);
+                map.extend(value.map(|value| (SmolStr::new(&entry.key), value)));
+            }
+        }
+    }
+    Some((map, whole))
 }

@@ -4,7 +4,10 @@ use palisade_model::cluster::Owner;
 use palisade_model::label::{Labels, Operator, Requirement, Selector};
 use smol_str::SmolStr;
 
-use crate::decode::{Ignored, StringMap, fields};
+use crate::apimachinery::field::{Path, Sink};
+use crate::apimachinery::meta;
+use crate::apimachinery::names::NameRule;
+use crate::decode::{Ignored, MetaMap, StringMap, fields};
 
 fields! {
     /// `metadata`.
@@ -12,8 +15,8 @@ fields! {
         "name" => name: SmolStr,
         "generateName" => generate_name: SmolStr,
         "namespace" => namespace: SmolStr,
-        "labels" => labels: StringMap,
-        "annotations" => annotations: StringMap,
+        "labels" => labels: MetaMap,
+        "annotations" => annotations: MetaMap,
         "generation" => generation: i64,
         "resourceVersion" => resource_version: SmolStr,
         "ownerReferences" => owner_references: Vec<OwnerReference>,
@@ -53,12 +56,24 @@ fields! {
 impl ObjectMeta {
     /// The labels, sorted.
     pub fn labels(&self) -> Labels {
-        Labels::new(self.labels.iter().flatten().cloned())
+        Labels::new(self.labels.iter().flat_map(|labels| &labels.0).cloned())
+    }
+
+    /// Checks the name as the API server does for a new object.
+    pub fn check_name(&self, path: &Path<'_>, sink: &mut Sink<'_>) {
+        let text = |value: &Option<SmolStr>| value.clone().unwrap_or_default();
+        meta::name(path, &text(&self.name), &text(&self.generate_name), NameRule::Subdomain, sink);
+    }
+
+    /// Checks labels and annotations as the API server does.
+    pub fn check_maps(&self, path: &Path<'_>, sink: &mut Sink<'_>) {
+        meta::labels(path, pairs(self.labels.iter().flat_map(|map| &map.0)), sink);
+        meta::annotations(path, pairs(self.annotations.iter().flat_map(|map| &map.0)), sink);
     }
 
     /// An annotation's value.
     pub fn annotation(&self, key: &str) -> Option<&SmolStr> {
-        self.annotations.iter().flatten().find(|(k, _)| k == key).map(|(_, value)| value)
+        self.annotations.iter().flat_map(|map| &map.0).find(|(k, _)| k == key).map(|(_, value)| value)
     }
 
     /// The controller that made the object.
@@ -66,6 +81,13 @@ impl ObjectMeta {
         let owner = self.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
         Some(Owner { kind: owner.kind.clone()?, name: owner.name.clone()? })
     }
+}
+
+/// A mapping as the checks of apimachinery take it.
+pub(crate) fn pairs<'m>(
+    map: impl IntoIterator<Item = &'m (SmolStr, SmolStr)>,
+) -> impl Iterator<Item = (&'m str, &'m str)> {
+    map.into_iter().map(|(key, value)| (key.as_str(), value.as_str()))
 }
 
 // === impl LabelSelector ===

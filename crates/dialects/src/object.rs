@@ -206,7 +206,9 @@ pub fn recognise(
 
 fn header(kind: &Kind, group: &str, version: &str, node: &Node<'_>, reader: &Reader<'_>) -> Header {
     let meta = node.get("metadata");
-    let text = |key: &str| meta.and_then(|meta| meta.get(key)).and_then(Node::as_str).unwrap_or("");
+    // A name that YAML takes for a number or a boolean is reported when it is read; who is meant is clear.
+    let text =
+        |key: &str| meta.and_then(|meta| meta.get(key)).and_then(|node| reader.scalar(node)).unwrap_or("");
     let namespace = match text("namespace") {
         "" => DEFAULT_NAMESPACE,
         namespace => namespace,

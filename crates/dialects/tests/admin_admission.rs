@@ -1,88 +1,11 @@
-//! The suites of suites/admin-validation, which were held against a real API server, and what they leave out: updates.
+//! What suites/admin-validation leaves out: updates, and the whole of a text where a suite asks for a part.
 
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::fmt::Write;
-use std::path::Path;
-
 use palisade_dialects::admission::{Request, admit};
-use palisade_dialects::source::{Limits, Node, Source, Value, documents};
+use palisade_dialects::source::{Limits, Source, Value, documents};
 use palisade_model::diagnostic::Diagnostic;
-
-fn text<'n>(node: &'n Node<'_>, key: &str) -> Option<&'n str> {
-    node.get(key).and_then(Node::as_str)
-}
-
-fn items<'n, 's>(node: &'n Node<'s>, key: &str) -> &'n [Node<'s>] {
-    match node.get(key).map(|node| &node.value) {
-        Some(Value::List(items)) => items,
-        _ => &[],
-    }
-}
-
-/// Why a case does not hold, if it does not.
-fn failure(source: &Source, case: &Node<'_>) -> Option<String> {
-    let request = match (text(case, "operation"), case.get("old"), case.get("object")) {
-        (None | Some("create"), _, Some(new)) => Request::Create(new),
-        (Some("update"), Some(old), Some(new)) => Request::Update(old, new),
-        (Some("delete"), Some(old), _) => Request::Delete(old),
-        _ => return Some("the case cannot be read".to_owned()),
-    };
-    let found = admit(source, request);
-    let errors: Vec<&Diagnostic> = found.iter().filter(|one| one.is_error()).collect();
-    let holds = match text(case, "expect") {
-        Some("accept") => errors.is_empty(),
-        Some("reject") => errors.iter().any(|error| {
-            text(case, "field").is_none_or(|field| error.field == field)
-                && text(case, "message").is_none_or(|message| error.message.contains(message))
-        }),
-        _ => false,
-    };
-    let mut said = String::new();
-    for error in errors {
-        write!(said, "\n    {} {}: {}", error.code.id, error.field, error.message).unwrap();
-    }
-    (!holds).then(|| format!("expected {:?} {:?}, found:{said}", text(case, "field"), text(case, "message")))
-}
-
-fn suite(file: &str, cases: usize) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../suites/admin-validation").join(file);
-    let source = Source::new(file, std::fs::read_to_string(path).unwrap());
-    let (mut count, mut failed) = (0, String::new());
-    for document in documents(&source, &Limits::default()) {
-        let document = document.unwrap();
-        assert_eq!(text(&document, "kind"), Some("AdmissionTest"));
-        for case in items(&document, "cases") {
-            count += 1;
-            if let Some(why) = failure(&source, case) {
-                writeln!(failed, "{}: {why}", text(case, "name").unwrap_or("?")).unwrap();
-            }
-        }
-    }
-    assert!(failed.is_empty(), "{failed}");
-    assert_eq!(count, cases, "cases in {file}");
-}
-
-#[test]
-fn admin_network_policy() {
-    suite("admin-network-policy.yaml", 212);
-}
-
-#[test]
-fn baseline_admin_network_policy() {
-    suite("baseline-admin-network-policy.yaml", 181);
-}
-
-#[test]
-fn cluster_network_policy() {
-    suite("cluster-network-policy.yaml", 267);
-}
-
-#[test]
-fn beyond_the_crd() {
-    suite("beyond-the-crd.yaml", 83 + 24);
-}
 
 /// What is said to an update of an AdminNetworkPolicy from one spec to another.
 fn update(old: &str, new: &str) -> Vec<String> {

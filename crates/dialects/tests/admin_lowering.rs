@@ -112,9 +112,9 @@ lowers! {
         egress: [{action: Pass, to: [{networks: [10.0.0.0/8]}, {nodes: {}}, {domainNames: [a.b]}]},
                  {action: Deny, to: [{namespaces: {}}]}]}" => [
         "220 admin 1",
-        "ingress[0] \"in\" Allow of pods with c=d in any namespace: any pod | pods of namespaces with a=b on tcp/80 | udp/1-9 | sctp/7 | port http",
-        "egress[0] Pass of pods with c=d in any namespace: 10.0.0.0/8 | any node | a.b",
-        "egress[1] Deny of pods with c=d in any namespace: any pod",
+        "ingress[0] \"in\" Allow of pods with c=d anywhere: any pod | pods of namespaces with a=b on tcp/80 | udp/1-9 | sctp/7 | port http",
+        "egress[0] Pass of pods with c=d anywhere: 10.0.0.0/8 | any node | a.b",
+        "egress[1] Deny of pods with c=d anywhere: any pod",
     ];
     a_null_label_is_dropped_as_the_server_does: anp "spec: {priority: 1, subject: {namespaces: {matchLabels: {a: null, b: c}}},
         ingress: [{action: Deny, from: [{namespaces: {matchLabels: {a: null}}}]}]}" => [

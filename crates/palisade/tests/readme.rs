@@ -1,5 +1,8 @@
 //! What README shows is what the program prints: every `$ palisade …` in it is run, and its output compared.
 
+// clippy.toml lets tests unwrap, and does not know that all of this file is one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::path::PathBuf;
 use std::process::Command;
 

@@ -10,8 +10,7 @@ use super::findings::Findings;
 use super::schema::{items, written};
 use super::typed::whole;
 use crate::apimachinery::field::{self, Path};
-use crate::apimachinery::names::NameRule;
-use crate::apimachinery::{meta, selector as labels};
+use crate::apimachinery::selector as labels;
 use crate::codes;
 use crate::meta::ObjectMeta;
 use crate::source::tree::{Node, Value};
@@ -22,14 +21,8 @@ pub fn metadata(written: Option<&ObjectMeta>, findings: &mut Findings<'_, '_>) {
     let written = written.unwrap_or(&empty);
     let path = Path::new("metadata");
     let sink = &mut findings.sink(&codes::ADMIN_METADATA);
-    let text = |value: &Option<smol_str::SmolStr>| value.clone().unwrap_or_default();
-    meta::name(&path, &text(&written.name), &text(&written.generate_name), NameRule::Subdomain, sink);
-    meta::labels(&path, pairs(&written.labels), sink);
-    meta::annotations(&path, pairs(&written.annotations), sink);
-}
-
-fn pairs(map: &Option<crate::decode::StringMap>) -> impl Iterator<Item = (&str, &str)> {
-    map.iter().flatten().map(|(key, value)| (key.as_str(), value.as_str()))
+    written.check_name(&path, sink);
+    written.check_maps(&path, sink);
 }
 
 /// Checks a label selector.

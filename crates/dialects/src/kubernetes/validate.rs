@@ -9,11 +9,11 @@ use super::types::{
     IpBlock, NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicyRule, NetworkPolicySpec,
 };
 use crate::apimachinery::field::{self, Path, Value};
-use crate::apimachinery::names::{self, NameRule};
+use crate::apimachinery::names;
 use crate::apimachinery::{cidr, meta, selector};
 use crate::codes;
 use crate::decode::{IntOrString, Reader};
-use crate::meta::{LabelSelector, ObjectMeta};
+use crate::meta::{LabelSelector, ObjectMeta, pairs};
 
 /// The checks of one object: where findings go, and what an update may keep.
 pub(crate) struct Checks<'r, 'a> {
@@ -64,14 +64,12 @@ pub(crate) fn metadata(
     let written = meta.unwrap_or(&empty);
     let path = Path::new("metadata");
     let sink = &mut reader.sink(code);
-    let text = |value: &Option<smol_str::SmolStr>| value.clone().unwrap_or_default();
-    meta::name(&path, &text(&written.name), &text(&written.generate_name), NameRule::Subdomain, sink);
+    written.check_name(&path, sink);
     // A namespace that is not given is the request's: kubectl's `default`.
     if !namespaced || written.namespace.is_some() {
-        meta::namespace(&path, &text(&written.namespace), namespaced, sink);
+        meta::namespace(&path, written.namespace.as_deref().unwrap_or(""), namespaced, sink);
     }
-    meta::labels(&path, pairs(&written.labels), sink);
-    meta::annotations(&path, pairs(&written.annotations), sink);
+    written.check_maps(&path, sink);
 }
 
 /// Checks `metadata` as the API server does when an object is updated.
@@ -83,13 +81,7 @@ pub(crate) fn metadata_update(new: Option<&ObjectMeta>, old: Option<&ObjectMeta>
         let (new, old) = (new.as_deref().unwrap_or(""), old.as_deref().unwrap_or(""));
         meta::immutable(&path.child(field), new, old, &mut reader.sink(&codes::IMMUTABLE));
     }
-    let sink = &mut reader.sink(&codes::METADATA);
-    meta::labels(&path, pairs(&new.labels), sink);
-    meta::annotations(&path, pairs(&new.annotations), sink);
-}
-
-fn pairs(map: &Option<crate::decode::StringMap>) -> impl Iterator<Item = (&str, &str)> {
-    map.iter().flatten().map(|(key, value)| (key.as_str(), value.as_str()))
+    new.check_maps(&path, &mut reader.sink(&codes::METADATA));
 }
 
 fn walk_selector(
@@ -104,7 +96,7 @@ fn walk_selector(
         values: requirement.values.as_deref().unwrap_or(&[]),
     });
     let options = selector::Options { allow_invalid_values };
-    selector::label_selector(path, pairs(&written.match_labels), requirements, options, sink);
+    selector::label_selector(path, pairs(written.match_labels.iter().flatten()), requirements, options, sink);
 }
 
 impl Checks<'_, '_> {

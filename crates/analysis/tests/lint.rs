@@ -1,0 +1,126 @@
+//! Each lint: what it finds, what it leaves alone, and where it points.
+
+// clippy.toml lets tests unwrap, and does not know that all of this file is one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use palisade_analysis::lint::lint;
+use palisade_dialects::load::load;
+use palisade_dialects::source::Limits;
+use palisade_dialects::source::tree::Source;
+use palisade_dialects::world::World;
+use palisade_model::diagnostic::Diagnostic;
+use palisade_model::snapshot::Snapshot;
+
+/// Everything that reading and linting a text find.
+fn check(text: &str) -> Vec<Diagnostic> {
+    let source = Source::new("t.yaml", text);
+    let (mut world, mut found) = (World::default(), Vec::new());
+    load(&source, &Limits::default(), &mut world, &mut found);
+    found.extend(lint(&Snapshot::new(world.into_objects())));
+    found
+}
+
+fn pod(namespace: &str, name: &str, spec: &str, status: &str) -> String {
+    format!(
+        "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: {namespace}, labels: {{app: {name}}}}}, spec: {{containers: [{{name: c, {spec}}}]}}, status: {{{status}}}}}\n"
+    )
+}
+
+fn policy(name: &str, spec: &str) -> String {
+    format!(
+        "---\n{{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: {name}, namespace: x}}, spec: {{{spec}}}}}\n"
+    )
+}
+
+fn admin(name: &str, priority: u32, subject: &str) -> String {
+    format!(
+        "---\n{{apiVersion: policy.networking.k8s.io/v1alpha1, kind: AdminNetworkPolicy, metadata: {{name: {name}}}, spec: {{priority: {priority}, subject: {{namespaces: {{{subject}}}}}, ingress: [{{action: Deny, from: [{{namespaces: {{}}}}]}}]}}}}\n"
+    )
+}
+
+/// Two pods of namespace x, with a port named web.
+fn pods() -> String {
+    pod("x", "a", "ports: [{name: web, containerPort: 80}]", "podIP: 10.0.0.1")
+        + &pod("x", "b", "", "podIP: 10.0.0.2")
+}
+
+/// One line a case: the text and the codes that come of it, in order.
+macro_rules! finds {
+    ($($name:ident: $text:expr => [$($code:literal $field:literal),*];)*) => {$(
+        #[test]
+        fn $name() {
+            let found = check(&$text);
+            let got: Vec<(&str, &str)> = found.iter().map(|d| (d.code.id, d.field.as_str())).collect();
+            let want: Vec<(&str, &str)> = vec![$(($code, $field)),*];
+            assert_eq!(got, want, "{found:#?}");
+            assert!(found.iter().all(|d| d.location.is_some()), "every finding has a place: {found:#?}");
+        }
+    )*};
+}
+
+finds! {
+    clean: pods() + &policy("p", "podSelector: {matchLabels: {app: a}}, ingress: [{from: [{podSelector: {matchLabels: {app: b}}}]}]") => [];
+
+    subject_selects_nothing: pods() + &policy("p", "podSelector: {matchLabels: {app: c}}") => ["L0101" "spec.podSelector"];
+    subject_unknown_without_pods: policy("p", "podSelector: {matchLabels: {app: c}}") => [];
+    subject_of_a_namespace_without_pods: pod("other", "a", "", "") + &policy("p", "podSelector: {matchLabels: {app: c}}") => [];
+    an_empty_subject_is_meant: pod("other", "a", "", "") + &policy("p", "podSelector: {}") => [];
+    admin_subject_selects_nothing: pods() + &admin("p", 1, "matchLabels: {tenant: red}") => ["L0101" "spec.subject"];
+
+    peer_selects_nothing: pods() + &policy("p", "podSelector: {}, ingress: [{}, {from: [{podSelector: {matchLabels: {app: a}}}, {podSelector: {matchLabels: {app: c}}}]}]")
+        => ["L0102" "spec.ingress[1].from[1]"];
+    peer_namespace_selects_nothing: pods() + &policy("p", "podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {team: red}}}]}]")
+        => ["L0102" "spec.ingress[0].from[0]"];
+
+    named_port_nowhere: pods() + &policy("p", "podSelector: {}, ingress: [{ports: [{port: metrics}]}]") => ["L0103" "spec.ingress[0].ports"];
+    named_port_wrong_protocol: pods() + &policy("p", "podSelector: {}, ingress: [{ports: [{port: web, protocol: UDP}]}]") => ["L0103" "spec.ingress[0].ports"];
+    named_port_somewhere: pods() + &policy("p", "podSelector: {}, ingress: [{ports: [{port: web}]}]") => [];
+    named_port_of_an_egress_peer: pods() + &policy("p", "podSelector: {}, policyTypes: [Egress], egress: [{to: [{podSelector: {matchLabels: {app: b}}}], ports: [{port: web}]}, {ports: [{port: 53, protocol: UDP}]}]")
+        => ["L0103" "spec.egress[0].ports"];
+
+    egress_without_dns: pods() + &policy("p", "podSelector: {}, policyTypes: [Egress], egress: [{ports: [{port: 443}]}]") => ["L0104" "spec.egress"];
+    default_deny_egress_without_dns: pods() + &policy("p", "podSelector: {}, policyTypes: [Egress]") => ["L0104" "spec.egress"];
+    dns_by_another_policy: pods() + &policy("p", "podSelector: {}, policyTypes: [Egress]") + &policy("dns", "podSelector: {}, policyTypes: [Egress], egress: [{ports: [{port: 53, protocol: UDP}]}]") => [];
+    dns_only_for_some: pods() + &policy("p", "podSelector: {}, policyTypes: [Egress]") + &policy("dns", "podSelector: {matchLabels: {app: a}}, policyTypes: [Egress], egress: [{ports: [{port: 53, protocol: UDP}]}]")
+        => ["L0104" "spec.egress"];
+    dns_without_pods: policy("p", "podSelector: {}, policyTypes: [Egress]") => ["L0104" "spec.egress"];
+    dns_over_any_port: pods() + &policy("p", "podSelector: {}, policyTypes: [Egress], egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]") => [];
+
+    one_family: policy("p", "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.0.0.0/8]}}]}]") => ["L0105" "spec.ingress[0]"];
+    both_families: policy("p", "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 0.0.0.0/0}}, {ipBlock: {cidr: '::/0'}}]}]") => [];
+
+    tie: pods() + &admin("p", 10, "") + &admin("q", 10, "") => ["L0107" "spec.priority"];
+    tie_without_pods: admin("p", 10, "") + &admin("q", 10, "matchLabels: {a: b}") => ["L0107" "spec.priority"];
+    no_tie_between_disjoint: admin("p", 10, "matchLabels: {a: c}") + &admin("q", 10, "matchLabels: {a: b}") => [];
+    no_tie_between_priorities: pods() + &admin("p", 10, "") + &admin("q", 11, "") => [];
+    same_priority_with_nobody_in_common: pods() + &admin("p", 10, "") + &admin("q", 10, "matchLabels: {a: b}") => ["L0101" "spec.subject", "L0108" "spec.priority"];
+    ovn_limit: pods() + &admin("p", 100, "") => ["L0110" "spec.priority"];
+
+    shared_address: pod("x", "a", "", "podIP: 10.0.0.1") + &pod("other", "b", "", "podIP: 10.0.0.1") => ["L0109" "status.podIPs"];
+    address_of_a_terminated_pod: pod("x", "a", "", "podIP: 10.0.0.1") + &pod("other", "b", "", "podIP: 10.0.0.1, phase: Failed") => [];
+
+    empty_egress: policy("p", "podSelector: {}, egress: []") => ["K0209" "spec.egress"];
+    ignored_rules: policy("p", "podSelector: {}, policyTypes: [Ingress], egress: [{}]") => ["K0210" "spec.egress"];
+}
+
+#[test]
+fn a_misspelled_value_gets_the_ones_there_are() {
+    let found = check(&(pods() + &policy("p", "podSelector: {matchLabels: {app: c}}")));
+    assert_eq!(found[0].help.as_deref(), Some("values of app there: a, b"));
+    let found = check(&(pods() + &policy("p", "podSelector: {matchLabels: {role: c}}")));
+    assert_eq!(found[0].help.as_deref(), Some("no pod there has a label role"));
+}
+
+#[test]
+fn codes_are_unique_and_documented() {
+    let all: Vec<_> =
+        palisade_dialects::codes::ALL.iter().copied().chain(palisade_analysis::lint::codes()).collect();
+    let mut ids: Vec<&str> = all.iter().map(|code| code.id).collect();
+    ids.sort_unstable();
+    let count = ids.len();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+    for code in all {
+        assert!(code.title.len() > 10 && code.explanation.len() > 40, "{}", code.id);
+    }
+}
