@@ -35,7 +35,7 @@ codes! {
         "The API wants another type here, for example a list where there is a single item, or text where YAML reads a boolean (`no`, `on`, `y`) or a number: put such text in quotes. In a policy, what cannot be read fails closed.";
     /// An unknown field.
     UNKNOWN_FIELD = "S0007" Warning "a field that the API does not have":
-        "The API server drops unknown fields (kubectl refuses them by default). Dropping one can turn a narrow rule into a wide one, so Palisade fails closed: an Allow rule with an unknown field allows nobody, any other rule denies. Usually it is a misspelling (`matchLabel`, `policyType`) or a field of another kind.";
+        "The API server drops unknown fields (kubectl refuses them by default). Dropping one can turn a narrow rule into a wide one, so Palisade fails closed: the peer, port, rule or policy that holds the field allows nobody (its neighbours still do), and a rule that denies or passes denies. Usually it is a misspelling (`matchLabel`, `policyType`) or a field of another kind.";
     /// Not an object.
     NOT_AN_OBJECT = "S0008" Error "the document is not an object":
         "A manifest is a mapping with `apiVersion`, `kind` and `metadata`. A list of objects is written as `kind: List` with `items`.";
@@ -106,7 +106,7 @@ codes! {
         "In the 2016 API a `ports` or `from` that is there but empty matches nothing, so the rule allows nobody. (In `networking.k8s.io/v1` it would match everything.) Leave the field out to mean any.";
     /// Values of the 2016 API.
     BETA_FIELD = "B0104" Error "a v1beta1 field that the API does not allow":
-        "The 2016 API knows TCP and UDP ports by number or name, and label selectors; the message says what is wrong.";
+        "The 2016 API knows TCP and UDP ports by number or name, and label selectors. The message says what is wrong.";
 
     /// Required.
     ADMIN_REQUIRED = "A0101" Error "a required field is missing":

@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 
 use crate::apimachinery::field::{Path, Sink};
 use crate::apimachinery::meta;
-use crate::apimachinery::names::NameRule;
+use crate::apimachinery::names::{self, NameRule};
 use crate::decode::{MetaMap, StringMap, fields};
 
 fields! {
@@ -93,10 +93,23 @@ impl LabelSelector {
         if let Some(what) = &self.unreadable {
             return Err(what.clone());
         }
-        let labels =
-            self.match_labels.iter().flatten().map(|(key, value)| Ok(Requirement::equals(key, value)));
+        let labels = self.match_labels.iter().flatten().map(|(key, value)| {
+            legal(key, std::slice::from_ref(value))?;
+            Ok(Requirement::equals(key, value))
+        });
         let expressions = self.match_expressions.iter().flatten().map(LabelSelectorRequirement::lower);
         labels.chain(expressions).collect::<Result<Vec<_>, String>>().map(Selector::new)
+    }
+}
+
+/// Labels that nobody can carry select nobody, and were not written for that: the selector cannot be read.
+fn legal(key: &str, values: &[SmolStr]) -> Result<(), String> {
+    if !names::qualified_name(key).is_empty() {
+        return Err(format!("{key:?} is no label"));
+    }
+    match values.iter().find(|value| !names::label_value(value).is_empty()) {
+        Some(value) => Err(format!("{value:?} is no value of a label")),
+        None => Ok(()),
     }
 }
 
@@ -107,6 +120,7 @@ impl LabelSelectorRequirement {
         }
         let key = self.key.clone().unwrap_or_default();
         let values = self.values.clone().unwrap_or_default();
+        legal(&key, &values)?;
         let name = self.operator.as_deref().unwrap_or("");
         let operator = match (name, values.is_empty()) {
             ("In", false) => Operator::In(values),

@@ -45,8 +45,9 @@ pub(crate) fn subject(context: &Context<'_>, flow: &Flow, direction: Direction) 
         }
         Who::Pod(pod) => pod,
     };
-    // A pod cannot be cut off from itself; through a service it can.
-    if own.who == other.who && flow.via.is_none() && context.options.self_traffic == SelfTraffic::Allow {
+    // A pod cannot be cut off from itself; through a service it can. A template stands for many pods, not for one.
+    let itself = own.who == other.who && context.snapshot.pods()[pod].stand_in.is_none();
+    if itself && flow.via.is_none() && context.options.self_traffic == SelfTraffic::Allow {
         return Err(Exemption::OwnAddress);
     }
     // Its node must reach it: the kubelet probes it from there.

@@ -46,7 +46,8 @@ fn report(policy: &Policy, rule: &Rule, wanted: &TrafficMatch, name: &str) -> Di
         Direction::Egress => "its peers",
     };
     let message = format!("none of {who} has a port {wanted}: this part of the rule matches nothing");
-    about_rule(&RESOLVES_NOWHERE, policy, rule, ".ports", message)
+    let list = if policy.object.kind == "ClusterNetworkPolicy" { ".protocols" } else { ".ports" };
+    about_rule(&RESOLVES_NOWHERE, policy, rule, list, message)
         .help(format!("declare a container port named {name}, or write its number"))
 }
 

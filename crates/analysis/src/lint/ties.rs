@@ -31,9 +31,12 @@ pub static SAME_PRIORITY: Code = Code {
 pub static OVN_LIMIT: Code = Code {
     id: "L0110",
     severity: Severity::Note,
-    title: "a priority that OVN-Kubernetes does not support",
+    title: "more, or a later priority, than OVN-Kubernetes supports",
     explanation: "The API allows priorities from 0 to 1000; OVN-Kubernetes supports AdminNetworkPolicies with priorities from 0 to 99 and at most 100 of them.",
 };
+
+/// As many AdminNetworkPolicies OVN-Kubernetes supports.
+const OVN_MOST_POLICIES: usize = 100;
 
 /// Pairs reported for one priority; the rest would say the same again.
 const MOST_PAIRS: usize = 10;
@@ -49,6 +52,12 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
                 found.push(about(&OVN_LIMIT, &policy.object, message).field("spec.priority"));
             }
         }
+    }
+    let admin = snapshot.policies().iter().filter(|policy| policy.object.kind == "AdminNetworkPolicy");
+    if let Some(beyond) = admin.skip(OVN_MOST_POLICIES).next() {
+        let message =
+            format!("more than the {OVN_MOST_POLICIES} AdminNetworkPolicies that OVN-Kubernetes supports");
+        found.push(about(&OVN_LIMIT, &beyond.object, message));
     }
     for ((_, priority), policies) in peers {
         let pairs = policies

@@ -61,10 +61,14 @@ impl Draft {
     /// The policy.
     pub fn finish(mut self, header: &Header, reader: &Reader<'_>) -> Policy {
         let mut unreadable = self.unreadable;
-        // Nothing of it is known but that it is there: its rules may have denied anything.
-        if let (Some(why), true, true) = (&unreadable, self.ingress.is_empty(), self.egress.is_empty()) {
-            self.ingress.push(RuleDraft::unreadable(why.clone()));
-            self.egress.push(RuleDraft::unreadable(why.clone()));
+        // What cannot be read may be the rules of a direction that seems to have none (`ingres:`), and those may have
+        // denied anything.
+        if let Some(why) = &unreadable {
+            for list in [&mut self.ingress, &mut self.egress] {
+                if list.is_empty() {
+                    list.push(RuleDraft::unreadable(why.clone()));
+                }
+            }
         }
         let subject = self.subject.unwrap_or_else(|why| {
             unreadable.get_or_insert(why);

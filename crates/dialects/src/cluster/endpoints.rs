@@ -54,6 +54,10 @@ fn read_endpoints(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> 
 fn read_slice(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Lowered> {
     let meta = metadata(node, &Path::root(), reader);
     let service: SmolStr = meta.labels().get(SERVICE_LABEL)?.into();
+    // Names behind a service are for DNS: nothing that a policy of the cluster's own pods is about.
+    if text(node, "addressType") == Some("FQDN") {
+        return None;
+    }
     let path = Path::new("endpoints");
     let mut ready: Vec<IpAddr> = Vec::new();
     for (index, endpoint) in items(node, "endpoints").iter().enumerate() {

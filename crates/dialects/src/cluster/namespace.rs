@@ -5,7 +5,7 @@ use palisade_model::cluster::Namespace;
 use super::{dig, metadata, no_update};
 use crate::apimachinery::field::Path;
 use crate::decode::{Decode, Reader};
-use crate::kubernetes_beta::{NamespaceNetworkPolicy, isolation, isolation_annotation};
+use crate::kubernetes_beta::{NamespaceSpec, isolation, isolation_annotation};
 use crate::object::{Header, Kind, Lowered};
 use crate::source::tree::Node;
 
@@ -15,10 +15,11 @@ pub const NAMESPACE: Kind =
 
 fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Lowered> {
     let meta = metadata(node, &Path::root(), reader);
-    let path = Path::new("spec");
-    let path = path.child("networkPolicy");
-    let spec =
-        dig(node, "spec.networkPolicy").and_then(|spec| NamespaceNetworkPolicy::decode(spec, &path, reader));
+    let spec = dig(node, "spec").map(|spec| {
+        let unreadable =
+            NamespaceSpec { unreadable: Some("no mapping".to_owned()), ..NamespaceSpec::default() };
+        NamespaceSpec::decode(spec, &Path::new("spec"), reader).unwrap_or(unreadable)
+    });
     let annotation = isolation_annotation(&meta);
     let policy = isolation(header, annotation.map(|text| text.as_str()), spec.as_ref(), reader);
     let namespace =

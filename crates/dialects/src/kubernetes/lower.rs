@@ -29,10 +29,11 @@ pub(super) fn lower(policy: &NetworkPolicy, header: &Header, reader: &Reader<'_>
     });
     let subjects: Arc<[PodSet]> =
         Arc::new([PodSet { namespaces: Namespaces::Named(namespace.clone()), pods }]);
-    let (mut ingress, mut egress) = spec.types();
-    if spec.policy_types.is_none() && unreadable.is_some() && policy.spec.is_none() {
-        (ingress, egress) = (true, true);
-    }
+    // A spec that is not there at all is about ingress; one that is there and no mapping may be about anything.
+    let (ingress, egress) = match (&policy.spec, &policy.unreadable) {
+        (None, Some(_)) => (true, true),
+        _ => spec.types(),
+    };
 
     let mut isolations = Vec::new();
     let mut rules = Vec::new();

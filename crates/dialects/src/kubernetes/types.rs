@@ -60,10 +60,13 @@ impl NetworkPolicyRule {
 }
 
 impl NetworkPolicySpec {
-    /// `policyTypes` with the API server's default: Ingress, and Egress if there is an egress rule.
+    /// Whether it is about ingress and about egress: `policyTypes` with the API server's default, which is Ingress, and
+    /// Egress if there is an egress rule. What cannot be read may have named either, so it is about both.
     pub fn types(&self) -> (bool, bool) {
         match self.policy_types.as_deref() {
+            None | Some([]) if self.unreadable.is_some() => (true, true),
             None | Some([]) => (true, self.egress.as_ref().is_some_and(|rules| !rules.is_empty())),
+            Some(types) if types.iter().any(|t| t != "Ingress" && t != "Egress") => (true, true),
             Some(types) => (types.iter().any(|t| t == "Ingress"), types.iter().any(|t| t == "Egress")),
         }
     }

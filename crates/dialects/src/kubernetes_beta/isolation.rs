@@ -5,7 +5,7 @@ use std::sync::Arc;
 use palisade_model::policy::{Direction, Isolation, Placement, PodSet, Policy};
 use smol_str::SmolStr;
 
-use super::types::NamespaceNetworkPolicy;
+use super::types::{NamespaceNetworkPolicy, NamespaceSpec};
 use crate::apimachinery::field::Path;
 use crate::codes;
 use crate::decode::{Decode, Reader};
@@ -27,7 +27,7 @@ pub(crate) fn isolation_annotation(meta: &ObjectMeta) -> Option<&SmolStr> {
 pub(crate) fn isolation(
     header: &Header,
     annotation: Option<&str>,
-    spec: Option<&NamespaceNetworkPolicy>,
+    spec: Option<&NamespaceSpec>,
     reader: &mut Reader<'_>,
 ) -> Option<Policy> {
     let path = Path::new("metadata");
@@ -35,7 +35,10 @@ pub(crate) fn isolation(
     let by_annotation = annotation.is_some_and(|text| annotated(text, &path.key(ANNOTATION), reader));
     let path = Path::new("spec");
     let path = path.child("networkPolicy");
-    let by_spec = spec.is_some_and(|written| isolates(written, &path, reader));
+    let by_spec = spec.is_some_and(|spec| {
+        let written = spec.network_policy.as_ref();
+        spec.unreadable.is_some() || written.is_some_and(|written| isolates(written, &path, reader))
+    });
     (by_annotation || by_spec).then(|| Policy {
         object: header.origin(),
         placement: Placement::Union,

@@ -18,7 +18,7 @@ use crate::source::tree::Node;
 
 pub(crate) use isolation::{isolation, isolation_annotation};
 pub use types::{
-    NamespaceIngressPolicy, NamespaceNetworkPolicy, NetworkPolicy, NetworkPolicyIngressRule,
+    NamespaceIngressPolicy, NamespaceNetworkPolicy, NamespaceSpec, NetworkPolicy, NetworkPolicyIngressRule,
     NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicySpec,
 };
 

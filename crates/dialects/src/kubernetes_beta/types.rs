@@ -37,6 +37,12 @@ fields! {
         "namespaceSelector" => namespace_selector: LabelSelector,
     }
 
+    /// A namespace's spec, as the text shows it.
+    pub struct NamespaceSpec {
+        "networkPolicy" => network_policy: NamespaceNetworkPolicy,
+        skip "finalizers"
+    }
+
     /// What a namespace says about its pods: the annotation's JSON, or `spec.networkPolicy`.
     pub struct NamespaceNetworkPolicy {
         "ingress" => ingress: NamespaceIngressPolicy,

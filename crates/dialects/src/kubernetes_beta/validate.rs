@@ -26,7 +26,13 @@ pub(super) fn validate(policy: &NetworkPolicy, reader: &mut Reader<'_>) {
         }
         for (index, port) in rule.ports.iter().flatten().enumerate() {
             let path = path.child("ports");
-            checks.port(&path.index(index), &port.as_v1());
+            let path = path.index(index);
+            // "The protocol (TCP or UDP) which traffic must match": SCTP came to Kubernetes years later.
+            if port.protocol.as_deref() == Some("SCTP") {
+                let body = field::not_supported(field::Value::Named("SCTP"), &["TCP", "UDP"]);
+                checks.reader.report(&codes::BETA_FIELD, &path.child("protocol"), body);
+            }
+            checks.port(&path, &port.as_v1());
         }
         for (index, one) in rule.from.iter().flatten().enumerate() {
             let path = path.child("from");

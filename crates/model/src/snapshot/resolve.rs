@@ -66,6 +66,9 @@ pub enum ResolveError {
     /// A wildcard that stands for nobody.
     #[error("{0} matches no pod")]
     Nobody(String),
+    /// More connections than a question can be about.
+    #[error("{0} stands for more than {MOST_FLOWS} flows: ask about fewer pods")]
+    TooMany(String),
     /// All that is left is a pod and itself.
     #[error("{0} matches no flow: a wildcard never stands for a pod and itself")]
     OnlySelf(String),
@@ -75,6 +78,9 @@ fn did_you_mean(nearest: &[String]) -> String {
     if nearest.is_empty() { String::new() } else { format!("\n  did you mean {}?", nearest.join(", ")) }
 }
 
+/// The most connections that one question stands for: every pair of two thousand pods.
+const MOST_FLOWS: usize = 4_000_000;
+
 /// An end that was found: who it is and, where the question named one, the address.
 type Found = (Who, Option<IpAddr>);
 
@@ -82,29 +88,49 @@ impl Snapshot {
     /// The concrete connections that a question asks about, in a fixed order, at least one.
     pub fn flows(&self, pattern: &FlowPattern) -> Result<Vec<Flow>, ResolveError> {
         let sources = self.endpoints_of(&pattern.source)?;
-        let open = pattern.source.is_open() || pattern.destination.is_open();
-        let mut flows = Vec::new();
-        if let Some(via) = self.service_of(&pattern.destination)? {
-            let backends = self.backends(&self.services[via], pattern.traffic)?;
-            for source in &sources {
-                for (backend, port) in &backends {
-                    if !(open && source.0 == backend.0 && matches!(source.0, Who::Pod(_))) {
-                        let traffic = Traffic { port: *port, ..pattern.traffic };
-                        flows.push(Flow { via: Some(via), ..self.flow(*source, *backend, traffic) });
-                    }
-                }
+        let via = self.service_of(&pattern.destination)?;
+        let destinations: Vec<(Found, u16)> = match via {
+            Some(via) => self.backends(&self.services[via], pattern.traffic)?,
+            None => {
+                let port = pattern.traffic.port;
+                self.endpoints_of(&pattern.destination)?.into_iter().map(|found| (found, port)).collect()
             }
-        } else {
-            let destinations = self.endpoints_of(&pattern.destination)?;
-            for source in &sources {
-                for destination in &destinations {
-                    if !(open && source.0 == destination.0 && matches!(source.0, Who::Pod(_))) {
-                        flows.push(self.flow(*source, *destination, pattern.traffic));
-                    }
+        };
+        if sources.len().saturating_mul(destinations.len()) > MOST_FLOWS {
+            return Err(ResolveError::TooMany(pattern.to_string()));
+        }
+        // A name that stands for several pods (a wildcard, a workload) never stands for a pod and itself.
+        let stands_for_several = |pattern: &EndpointPattern, count: usize| match pattern {
+            EndpointPattern::Pods { .. } => pattern.is_open() || count > 1,
+            _ => false,
+        };
+        let several = stands_for_several(&pattern.source, sources.len())
+            || stands_for_several(&pattern.destination, destinations.len());
+        let mut flows = Vec::with_capacity(sources.len() * destinations.len());
+        for source in &sources {
+            for (destination, port) in &destinations {
+                if several && source.0 == destination.0 && matches!(source.0, Who::Pod(_)) {
+                    continue;
                 }
+                let traffic = Traffic { port: *port, ..pattern.traffic };
+                flows.push(Flow { via, ..self.flow(*source, *destination, traffic) });
             }
         }
+        if via.is_some() {
+            self.keep_reachable(&mut flows);
+        }
         if flows.is_empty() { Err(ResolveError::OnlySelf(pattern.to_string())) } else { Ok(flows) }
+    }
+
+    /// A service of both families leads each client to the backends of a family that the client has, where there are any.
+    fn keep_reachable(&self, flows: &mut Vec<Flow>) {
+        let mismatched = |flow: &Flow| match (flow.source.address, flow.destination.address) {
+            (Some(source), Some(destination)) => Family::of(source) != Family::of(destination),
+            _ => false,
+        };
+        if !flows.iter().all(mismatched) {
+            flows.retain(|flow| !mismatched(flow));
+        }
     }
 
     /// One connection. Where no address is given, both ends use the first family that both have.

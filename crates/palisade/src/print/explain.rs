@@ -286,6 +286,11 @@ pub fn advice(snapshot: &Snapshot, evaluation: &Evaluation) -> Option<String> {
             if let Some(step) = port {
                 let (object, index) = (step.object.full_name(), step.rule.index);
                 let at = place(&step.rule.at);
+                if !flow.traffic.protocol.has_ports() {
+                    return Some(format!(
+                        "To allow it: add a rule without ports to {object}; only such rules match ICMP{at}"
+                    ));
+                }
                 return Some(format!(
                     "To allow it: add {} to the ports of rule {index} of {object}{at}",
                     flow.traffic
