@@ -53,8 +53,8 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
             }
         }
     }
-    let admin = snapshot.policies().iter().filter(|policy| policy.object.kind == "AdminNetworkPolicy");
-    if let Some(beyond) = admin.skip(OVN_MOST_POLICIES).next() {
+    let mut admin = snapshot.policies().iter().filter(|policy| policy.object.kind == "AdminNetworkPolicy");
+    if let Some(beyond) = admin.nth(OVN_MOST_POLICIES) {
         let message =
             format!("more than the {OVN_MOST_POLICIES} AdminNetworkPolicies that OVN-Kubernetes supports");
         found.push(about(&OVN_LIMIT, &beyond.object, message));
