@@ -67,20 +67,25 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
     let mut others = answers;
     others.remove(first);
 
+    let other_family = over_the_other_family(&snapshot, &evaluation, &options);
     let out = match arguments.output {
         ExplainOutput::Json => {
             let mut explanation = Explanation::new(&snapshot, &evaluation);
-            let other = |(flow, verdict): &(&Flow, Verdict)| OtherFlow {
-                flow: json::Flow::new(&snapshot, flow),
-                verdict: (*verdict).into(),
-            };
+            let other = |(flow, verdict): &(&Flow, Verdict)| OtherFlow::new(&snapshot, flow, *verdict);
             explanation.others = others.iter().map(other).collect();
+            explanation.other_family =
+                other_family.map(|(flow, verdict)| OtherFlow::new(&snapshot, &flow, verdict));
             json::print(&explanation)
         }
         ExplainOutput::Text => {
             let look = Look::stdout(color);
             let mut out = explanation(&snapshot, &evaluation, look, arguments.all);
-            families(&snapshot, &evaluation, &options, look, &mut out);
+            if let Some((flow, verdict)) = other_family {
+                let family = flow.source.address.or(flow.destination.address).map(Family::of);
+                let family = family.map(|family| family.to_string()).unwrap_or_default();
+                let _ = writeln!(out, "\n  {} over {family} it is another answer:", look.warning("note:"));
+                let _ = write!(out, "  {}", headline(&snapshot, &flow, verdict, look));
+            }
             beside(&snapshot, &evaluation, &others, look, &mut out);
             out
         }
@@ -110,22 +115,21 @@ fn names(written: &[String]) -> Result<BTreeMap<String, Vec<IpAddr>>, String> {
     Ok(names)
 }
 
-/// Says so when the other address family gets another answer.
-fn families(snapshot: &Snapshot, evaluation: &Evaluation, options: &Options, look: Look, out: &mut String) {
-    let Some(used) = evaluation.flow.source.address.or(evaluation.flow.destination.address) else { return };
+/// The same connection over the other address family, where both ends have it and the answer is another.
+fn over_the_other_family(
+    snapshot: &Snapshot,
+    evaluation: &Evaluation,
+    options: &Options,
+) -> Option<(Flow, Verdict)> {
+    let used = evaluation.flow.source.address.or(evaluation.flow.destination.address)?;
     let other = match Family::of(used) {
         Family::V4 => Family::V6,
         Family::V6 => Family::V4,
     };
-    let Some(flow) = snapshot.over(&evaluation.flow, other) else { return };
-    if flow.source.address.is_none() && flow.destination.address.is_none() {
-        return;
-    }
-    let answer = evaluate(snapshot, &flow, options);
-    if answer.verdict != evaluation.verdict {
-        let _ = writeln!(out, "\n  {} over {other} it is another answer:", look.warning("note:"));
-        let _ = write!(out, "  {}", headline(snapshot, &flow, answer.verdict, look));
-    }
+    let flow = snapshot.over(&evaluation.flow, other)?;
+    let addressed = flow.source.address.is_some() || flow.destination.address.is_some();
+    let verdict = evaluate(snapshot, &flow, options).verdict;
+    (addressed && verdict != evaluation.verdict).then_some((flow, verdict))
 }
 
 /// The other connections that the question stands for.

@@ -23,6 +23,8 @@ pub struct Explanation {
     pub ingress: Side,
     /// What would let a refused connection through, where one change is the obvious one.
     pub advice: Option<String>,
+    /// The same connection over the other address family, where that gets another verdict.
+    pub other_family: Option<OtherFlow>,
     /// When the question stands for several connections: the others, with their verdicts.
     pub others: Vec<OtherFlow>,
 }
@@ -247,8 +249,15 @@ impl Explanation {
             egress: Side::new(&evaluation.egress),
             ingress: Side::new(&evaluation.ingress),
             advice: super::explain::advice(snapshot, evaluation),
+            other_family: None,
             others: Vec::new(),
         }
+    }
+}
+
+impl OtherFlow {
+    pub fn new(snapshot: &snapshot::Snapshot, flow: &flow::Flow, verdict: trace::Verdict) -> Self {
+        OtherFlow { flow: Flow::new(snapshot, flow), verdict: verdict.into() }
     }
 }
 
