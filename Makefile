@@ -18,8 +18,9 @@ test: setup-test fmt clippy deny unit suites ## everything CI runs (installs a C
 
 check: setup-test fmt clippy deny ## format, clippy, dependency rules; no tests (installs as `make test`)
 
-bench: setup-build ## the benchmarks; installs as `make run`
-	$(CARGO) bench --locked --workspace
+bench: setup-build ## where the time goes in a large world, then each step under divan; installs as `make run`
+	$(CARGO) run --locked --release -p palisade-bench -- core
+	$(CARGO) bench --locked -p palisade-bench
 
 fuzz: setup-build ## every fuzz target for FUZZ_SECONDS [30]; needs nightly Rust, installs cargo-fuzz if missing
 	@scripts/fuzz

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
+use std::ops::Range;
 
 use smol_str::SmolStr;
 
@@ -44,6 +45,8 @@ pub struct Objects {
 #[derive(Debug, Default)]
 pub struct Snapshot {
     namespaces: Vec<Namespace>,
+    /// For each namespace the places of its pods.
+    namespace_pods: Vec<Range<usize>>,
     pods: Vec<Pod>,
     /// For each pod the place of its namespace.
     pod_namespaces: Vec<usize>,
@@ -173,6 +176,11 @@ impl Snapshot {
         self.namespace_by_name.get(name).map(|index| &self.namespaces[*index])
     }
 
+    /// The places of a namespace's pods; none when there is no such namespace.
+    pub fn pods_in(&self, namespace: &str) -> Range<usize> {
+        self.namespace_by_name.get(namespace).map_or(0..0, |index| self.namespace_pods[*index].clone())
+    }
+
     /// The place of a pod by name.
     pub fn pod(&self, namespace: &str, name: &str) -> Option<usize> {
         self.pod_by_name.get(namespace)?.get(name).copied()
@@ -228,6 +236,9 @@ impl Snapshot {
         let names = |(index, ns): (usize, &Namespace)| (ns.name.clone(), index);
         self.namespace_by_name = self.namespaces.iter().enumerate().map(names).collect();
         self.pod_namespaces = self.pods.iter().map(|pod| self.namespace_by_name[&pod.namespace]).collect();
+        // Pods are sorted by namespace, and namespaces by name.
+        let first = |namespace: usize| self.pod_namespaces.partition_point(|home| *home < namespace);
+        self.namespace_pods = (0..self.namespaces.len()).map(|at| first(at)..first(at + 1)).collect();
         for (index, pod) in self.pods.iter().enumerate() {
             self.pod_by_name.entry(pod.namespace.clone()).or_default().insert(pod.name.clone(), index);
         }

@@ -1,7 +1,5 @@
 //! Egress that is closed so far that names cannot be looked up.
 
-use std::collections::BTreeMap;
-
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::matching::Context;
 use palisade_model::options::Options;
@@ -11,7 +9,7 @@ use palisade_model::policy::{
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::Protocol;
 
-use super::{about, pods};
+use super::{about, pods_of};
 
 /// The code.
 pub static NO_DNS: Code = Code {
@@ -27,9 +25,16 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
         |rule: &&Rule| rule.direction == Direction::Egress && rule.action == Action::Allow && opens_dns(rule);
     let openers: Vec<&Rule> =
         snapshot.policies().iter().flat_map(|policy| &policy.rules).filter(egress).collect();
-    let mut by_namespace: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for pod in pods(snapshot) {
-        by_namespace.entry(snapshot.pods()[pod].namespace.as_str()).or_default().push(pod);
+    let selected = |subjects: &[PodSet]| -> Vec<usize> {
+        let mut selected = Vec::new();
+        for set in subjects {
+            selected.extend(pods_of(snapshot, &set.namespaces).filter(|pod| context.holds(set, *pod, *pod)));
+        }
+        selected
+    };
+    let mut may_look_up = vec![false; snapshot.pods().len()];
+    for pod in openers.iter().flat_map(|rule| selected(&rule.subjects)) {
+        may_look_up[pod] = true;
     }
     for policy in snapshot.policies() {
         let Some(isolation) =
@@ -37,15 +42,8 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
         else {
             continue;
         };
-        let here = |set: &PodSet| match &set.namespaces {
-            Namespaces::Named(name) => by_namespace.get(name.as_str()).map(Vec::as_slice).unwrap_or_default(),
-            _ => &[],
-        };
-        let subjects: Vec<usize> = isolation.subjects.iter().flat_map(here).copied().collect();
-        let selected: Vec<usize> =
-            subjects.into_iter().filter(|pod| context.applies(&isolation.subjects, *pod)).collect();
-        let cut_off =
-            selected.iter().find(|pod| !openers.iter().any(|rule| context.applies(&rule.subjects, **pod)));
+        let selected = selected(&isolation.subjects);
+        let cut_off = selected.iter().find(|pod| !may_look_up[**pod]);
         let message = match cut_off {
             Some(pod) => {
                 let pod = &snapshot.pods()[*pod];

@@ -11,6 +11,7 @@ mod named_ports;
 mod selectors;
 mod ties;
 
+use palisade_model::cluster::{Namespace, Pod};
 use palisade_model::diagnostic::{Code, Diagnostic, Subject};
 use palisade_model::policy::{Namespaces, Object, PodSet, Policy, Rule};
 use palisade_model::snapshot::Snapshot;
@@ -58,14 +59,34 @@ fn about_rule(code: &'static Code, policy: &Policy, rule: &Rule, part: &str, mes
 
 /// The pods that policies can see: alive, and in the pod network.
 fn pods(snapshot: &Snapshot) -> impl Iterator<Item = usize> {
-    let visible = |pod: &palisade_model::cluster::Pod| !pod.terminated && !pod.host_network;
-    snapshot.pods().iter().enumerate().filter(move |(_, pod)| visible(pod)).map(|(index, _)| index)
+    (0..snapshot.pods().len()).filter(|pod| is_visible(&snapshot.pods()[*pod]))
+}
+
+/// Those of them in these namespaces; everywhere, where namespaces are relative to somebody.
+///
+/// A cluster has thousands of policies and pods, and nearly every policy speaks about one namespace: this is what keeps
+/// lints from asking every pod about every policy.
+fn pods_of<'s>(snapshot: &'s Snapshot, namespaces: &'s Namespaces) -> impl Iterator<Item = usize> + 's {
+    let among = match namespaces {
+        Namespaces::Named(name) => snapshot.namespace(name).map(std::slice::from_ref).unwrap_or_default(),
+        _ => snapshot.namespaces(),
+    };
+    let meant = |namespace: &&Namespace| match namespaces {
+        Namespaces::Matching(selector) => selector.matches(&namespace.labels),
+        _ => true,
+    };
+    let here = among.iter().filter(meant).flat_map(|namespace| snapshot.pods_in(&namespace.name));
+    here.filter(|pod| is_visible(&snapshot.pods()[*pod]))
+}
+
+fn is_visible(pod: &Pod) -> bool {
+    !pod.terminated && !pod.host_network
 }
 
 /// Whether enough is known to say that a set is empty: some pod of the namespaces it speaks about is here.
 fn is_known(snapshot: &Snapshot, set: &PodSet) -> bool {
     match &set.namespaces {
-        Namespaces::Named(name) => pods(snapshot).any(|pod| snapshot.pods()[pod].namespace == *name),
+        Namespaces::Named(_) => pods_of(snapshot, &set.namespaces).next().is_some(),
         _ => pods(snapshot).next().is_some(),
     }
 }

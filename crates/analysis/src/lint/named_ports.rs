@@ -4,11 +4,11 @@ use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::flow::{Party, Who};
 use palisade_model::matching::{Context, Match};
 use palisade_model::options::Options;
-use palisade_model::policy::{Direction, Policy, Rule, TrafficMatch, TrafficMatches};
+use palisade_model::policy::{Direction, Peer, Peers, Policy, Rule, TrafficMatch, TrafficMatches};
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::Protocol;
 
-use super::{about_rule, pods};
+use super::{about_rule, pods, pods_of};
 
 /// The code.
 pub static RESOLVES_NOWHERE: Code = Code {
@@ -53,15 +53,34 @@ fn report(policy: &Policy, rule: &Rule, wanted: &TrafficMatch, name: &str) -> Di
 
 /// The pods that a connection of this rule can end at.
 fn destinations<'s>(context: &'s Context<'s>, rule: &'s Rule) -> Box<dyn Iterator<Item = usize> + 's> {
-    let subjects = move || pods(context.snapshot).filter(move |pod| context.applies(&rule.subjects, *pod));
-    match rule.direction {
-        Direction::Ingress => Box::new(subjects()),
-        Direction::Egress => {
-            let Some(subject) = subjects().next() else { return Box::new(std::iter::empty()) };
-            let address = |pod: usize| context.snapshot.pods()[pod].addresses.first().copied();
-            let party = move |pod: usize| Party { who: Who::Pod(pod), address: address(pod) };
-            let named = move |pod: &usize| context.peers(&rule.peers, party(*pod), subject) == Match::Yes;
-            Box::new(pods(context.snapshot).filter(named))
+    let snapshot = context.snapshot;
+    let mut subjects = rule.subjects.iter().flat_map(move |set| {
+        pods_of(snapshot, &set.namespaces).filter(move |pod| context.holds(set, *pod, *pod))
+    });
+    if rule.direction == Direction::Ingress {
+        return Box::new(subjects);
+    }
+    match (subjects.next(), &rule.peers) {
+        (None, _) => Box::new(std::iter::empty()),
+        (Some(_), Peers::Any) => Box::new(pods(snapshot)),
+        (Some(subject), Peers::Of(peers)) => {
+            Box::new(peers.iter().flat_map(move |peer| of_peer(context, peer, subject)))
         }
     }
+}
+
+/// The pods that a peer stands for, seen from a subject.
+fn of_peer<'s>(
+    context: &'s Context<'s>,
+    peer: &'s Peer,
+    subject: usize,
+) -> Box<dyn Iterator<Item = usize> + 's> {
+    let snapshot = context.snapshot;
+    let here: Box<dyn Iterator<Item = usize>> = match peer {
+        Peer::Pods(set) => Box::new(pods_of(snapshot, &set.namespaces)),
+        _ => Box::new(pods(snapshot)),
+    };
+    let party =
+        |pod: usize| Party { who: Who::Pod(pod), address: snapshot.pods()[pod].addresses.first().copied() };
+    Box::new(here.filter(move |pod| context.peer(peer, party(*pod), subject) == Match::Yes))
 }

@@ -7,7 +7,7 @@ use palisade_model::options::Options;
 use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, Policy};
 use palisade_model::snapshot::Snapshot;
 
-use super::{about, about_rule, is_known, pods};
+use super::{about, about_rule, is_known, pods, pods_of};
 
 /// The subject.
 pub static SELECTS_NOTHING: Code = Code {
@@ -35,8 +35,7 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
                 if let Peer::Pods(set) = peer
                     && !set.pods.is_everything() | matches!(set.namespaces, Namespaces::Matching(_))
                     && is_known(snapshot, set)
-                    && !pods(snapshot)
-                        .any(|pod| candidates(&context, policy, pod).any(|s| context.holds(set, pod, s)))
+                    && !holds_anybody(&context, policy, set)
                 {
                     let list = if rule.direction == palisade_model::policy::Direction::Ingress {
                         "from"
@@ -54,21 +53,17 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The pods a peer is relative to: the policy's subjects for relative namespaces, else the pod itself will do.
-fn candidates<'s>(
-    context: &'s Context<'s>,
-    policy: &'s Policy,
-    pod: usize,
-) -> impl Iterator<Item = usize> + 's {
-    let relative = policy.rules.iter().any(|rule| match &rule.peers {
-        Peers::Of(peers) => peers.iter().any(|peer| {
-            matches!(peer, Peer::Pods(set) if !matches!(set.namespaces, Namespaces::Named(_) | Namespaces::Matching(_)))
-        }),
-        Peers::Any => false,
-    });
-    let subjects = pods(context.snapshot)
-        .filter(move |pod| relative && policy.rules.iter().any(|rule| context.applies(&rule.subjects, *pod)));
-    std::iter::once(pod).filter(move |_| !relative).chain(subjects)
+/// Whether any pod is in a peer's set; if that is relative, seen from any pod the policy applies to.
+fn holds_anybody(context: &Context<'_>, policy: &Policy, set: &PodSet) -> bool {
+    let snapshot = context.snapshot;
+    if let Namespaces::Named(_) | Namespaces::Matching(_) = set.namespaces {
+        return pods_of(snapshot, &set.namespaces).any(|pod| context.holds(set, pod, pod));
+    }
+    let is_subject = |pod: &usize| policy.rules.iter().any(|rule| context.applies(&rule.subjects, *pod));
+    let mut subjects: Vec<usize> = pods(snapshot).filter(is_subject).collect();
+    // All that a set can be relative to is the subject's namespace: one of each will do.
+    subjects.dedup_by_key(|pod| &snapshot.namespace_of(*pod).name);
+    pods(snapshot).any(|pod| subjects.iter().any(|subject| context.holds(set, pod, *subject)))
 }
 
 fn subjects(context: &Context<'_>, policy: &Policy, found: &mut Vec<Diagnostic>) {
@@ -81,7 +76,9 @@ fn subjects(context: &Context<'_>, policy: &Policy, found: &mut Vec<Diagnostic>)
             || matches!(&set.namespaces, Namespaces::Matching(selector) if !selector.is_everything())
     };
     let all_known = subjects.iter().all(|set| is_known(context.snapshot, set));
-    let nobody = !pods(context.snapshot).any(|pod| context.applies(subjects, pod));
+    let holds_anybody =
+        |set: &PodSet| pods_of(context.snapshot, &set.namespaces).any(|pod| context.holds(set, pod, pod));
+    let nobody = !subjects.iter().any(holds_anybody);
     if all_known && nobody && subjects.iter().any(|set| narrow(&set)) {
         let words: Vec<String> = subjects.iter().map(ToString::to_string).collect();
         let message = format!("the policy selects no pod: it applies to {}", words.join(", or "));
@@ -95,12 +92,7 @@ fn subjects(context: &Context<'_>, policy: &Policy, found: &mut Vec<Diagnostic>)
 
 /// What the first label that nobody has is instead, where there are pods to compare with.
 fn help(snapshot: &Snapshot, set: &PodSet) -> Option<String> {
-    let here = |pod: &usize| match &set.namespaces {
-        Namespaces::Named(name) => snapshot.pods()[*pod].namespace == *name,
-        Namespaces::Matching(selector) => selector.matches(&snapshot.namespace_of(*pod).labels),
-        _ => true,
-    };
-    let pods: Vec<usize> = pods(snapshot).filter(here).collect();
+    let pods: Vec<usize> = pods_of(snapshot, &set.namespaces).collect();
     if pods.is_empty() {
         return Some("no namespace with a pod in it matches".to_owned());
     }
