@@ -1,5 +1,7 @@
 //! Replays the fuzzers' corpus (`fuzz/corpus`) on stable: what once was interesting stays right.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a panic here is a failing test")]
+
 mod fuzz_targets;
 
 use std::fs;

@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::matching::Context;
 use palisade_model::options::Options;
-use palisade_model::policy::{
-    Action, Direction, Namespaces, Peers, PodSet, Policy, Rule, TrafficMatch, TrafficMatches,
-};
+use palisade_model::policy::{Action, Direction, Namespaces, Peers, Rule, TrafficMatch, TrafficMatches};
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::Protocol;
 
-use super::{about, pods};
+use super::{Pods, about};
 
 /// The code.
 pub static NO_DNS: Code = Code {
@@ -25,34 +23,32 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     let context = Context { snapshot, options: Options::default() };
     let egress =
         |rule: &&Rule| rule.direction == Direction::Egress && rule.action == Action::Allow && opens_dns(rule);
-    let openers: Vec<&Rule> =
-        snapshot.policies().iter().flat_map(|policy| &policy.rules).filter(egress).collect();
-    let mut by_namespace: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for pod in pods(snapshot) {
-        by_namespace.entry(snapshot.pods()[pod].namespace.as_str()).or_default().push(pod);
-    }
+    let rules = snapshot.policies().iter().flat_map(|policy| &policy.rules).filter(egress);
+    let openers = Openers::of(rules);
+    let pods = Pods::of(snapshot);
     for policy in snapshot.policies() {
         let Some(isolation) =
             policy.isolations.iter().find(|isolation| isolation.direction == Direction::Egress)
         else {
             continue;
         };
-        let here = |set: &PodSet| match &set.namespaces {
-            Namespaces::Named(name) => by_namespace.get(name.as_str()).map(Vec::as_slice).unwrap_or_default(),
-            _ => &[],
-        };
-        let subjects: Vec<usize> = isolation.subjects.iter().flat_map(here).copied().collect();
-        let selected: Vec<usize> =
-            subjects.into_iter().filter(|pod| context.applies(&isolation.subjects, *pod)).collect();
-        let cut_off =
-            selected.iter().find(|pod| !openers.iter().any(|rule| context.applies(&rule.subjects, **pod)));
+        let selected: Vec<usize> = pods.within(&context, &isolation.subjects).collect();
+        let cut_off = selected.iter().find(|pod| {
+            let namespace = snapshot.pods()[**pod].namespace.as_str();
+            !openers.of_namespace(namespace).any(|rule| context.applies(&rule.subjects, **pod))
+        });
         let message = match cut_off {
             Some(pod) => {
                 let pod = &snapshot.pods()[*pod];
                 format!("{}/{} may not send to DNS: no rule allows udp/53", pod.namespace, pod.name)
             }
             // Nobody to ask: what is written for the same namespace must do.
-            None if selected.is_empty() && !openers.iter().any(|rule| same_namespace(rule, policy)) => {
+            None if selected.is_empty()
+                && openers
+                    .of_namespace(policy.object.namespace.as_deref().unwrap_or_default())
+                    .next()
+                    .is_none() =>
+            {
                 "whoever it selects may not send to DNS: no rule allows udp/53".to_owned()
             }
             None => continue,
@@ -63,11 +59,28 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn same_namespace(rule: &Rule, policy: &Policy) -> bool {
-    rule.subjects.iter().any(|set| match &set.namespaces {
-        Namespaces::Named(name) => policy.object.namespace.as_ref() == Some(name),
-        _ => true,
-    })
+/// Rules that open DNS, by the namespace they are for; those for several under none.
+struct Openers<'s>(BTreeMap<Option<&'s str>, Vec<&'s Rule>>);
+
+impl<'s> Openers<'s> {
+    fn of(rules: impl Iterator<Item = &'s Rule>) -> Self {
+        let mut openers: BTreeMap<Option<&str>, Vec<&Rule>> = BTreeMap::new();
+        for rule in rules {
+            for set in rule.subjects.iter() {
+                let namespace = match &set.namespaces {
+                    Namespaces::Named(name) => Some(name.as_str()),
+                    _ => None,
+                };
+                openers.entry(namespace).or_default().push(rule);
+            }
+        }
+        Openers(openers)
+    }
+
+    /// Those that may be for a pod of this namespace.
+    fn of_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Rule> {
+        [Some(namespace), None].into_iter().filter_map(|key| self.0.get(&key)).flatten().copied()
+    }
 }
 
 /// Whether the rule lets somebody send to UDP port 53 somewhere.

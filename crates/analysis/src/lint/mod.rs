@@ -11,7 +11,10 @@ mod named_ports;
 mod selectors;
 mod ties;
 
+use std::collections::BTreeMap;
+
 use palisade_model::diagnostic::{Code, Diagnostic, Subject};
+use palisade_model::matching::Context;
 use palisade_model::policy::{Namespaces, Object, PodSet, Policy, Rule};
 use palisade_model::snapshot::Snapshot;
 
@@ -62,10 +65,39 @@ fn pods(snapshot: &Snapshot) -> impl Iterator<Item = usize> {
     snapshot.pods().iter().enumerate().filter(move |(_, pod)| visible(pod)).map(|(index, _)| index)
 }
 
-/// Whether enough is known to say that a set is empty: some pod of the namespaces it speaks about is here.
-fn is_known(snapshot: &Snapshot, set: &PodSet) -> bool {
-    match &set.namespaces {
-        Namespaces::Named(name) => pods(snapshot).any(|pod| snapshot.pods()[pod].namespace == *name),
-        _ => pods(snapshot).next().is_some(),
+/// The same pods by namespace, so that a policy is not held against those of all the others.
+struct Pods<'s> {
+    all: Vec<usize>,
+    by_namespace: BTreeMap<&'s str, Vec<usize>>,
+}
+
+impl<'s> Pods<'s> {
+    fn of(snapshot: &'s Snapshot) -> Self {
+        let mut index = Pods { all: pods(snapshot).collect(), by_namespace: BTreeMap::new() };
+        for pod in &index.all {
+            index.by_namespace.entry(snapshot.pods()[*pod].namespace.as_str()).or_default().push(*pod);
+        }
+        index
+    }
+
+    /// Those of the namespaces that a set speaks about: whoever is in the set is among them. Where there are none, not
+    /// enough is known to say that the set is empty.
+    fn near(&self, set: &PodSet) -> &[usize] {
+        match &set.namespaces {
+            Namespaces::Named(name) => self.by_namespace.get(name.as_str()).map_or(&[], Vec::as_slice),
+            _ => &self.all,
+        }
+    }
+
+    /// Those that are in one of the sets.
+    fn within<'p>(
+        &'p self,
+        context: &'p Context<'_>,
+        sets: &'p [PodSet],
+    ) -> impl Iterator<Item = usize> + 'p {
+        let inside = move |set: &'p PodSet| {
+            self.near(set).iter().copied().filter(move |pod| context.holds(set, *pod, *pod))
+        };
+        sets.iter().flat_map(inside)
     }
 }

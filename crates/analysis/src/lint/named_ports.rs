@@ -8,7 +8,7 @@ use palisade_model::policy::{Direction, Policy, Rule, TrafficMatch, TrafficMatch
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::Protocol;
 
-use super::{about_rule, pods};
+use super::{Pods, about_rule};
 
 /// The code.
 pub static RESOLVES_NOWHERE: Code = Code {
@@ -20,12 +20,13 @@ pub static RESOLVES_NOWHERE: Code = Code {
 
 pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     let context = Context { snapshot, options: Options::default() };
+    let pods = Pods::of(snapshot);
     for policy in snapshot.policies() {
         for rule in &policy.rules {
             let TrafficMatches::Of(matches) = &rule.traffic else { continue };
             for wanted in matches {
                 let TrafficMatch::Named(protocol, name) = wanted else { continue };
-                let mut destinations = destinations(&context, rule).peekable();
+                let mut destinations = destinations(&context, &pods, rule).peekable();
                 let known = destinations.peek().is_some();
                 let resolves = |pod: usize| {
                     let protocols = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
@@ -51,16 +52,20 @@ fn report(policy: &Policy, rule: &Rule, wanted: &TrafficMatch, name: &str) -> Di
 }
 
 /// The pods that a connection of this rule can end at.
-fn destinations<'s>(context: &'s Context<'s>, rule: &'s Rule) -> Box<dyn Iterator<Item = usize> + 's> {
-    let subjects = move || pods(context.snapshot).filter(move |pod| context.applies(&rule.subjects, *pod));
+fn destinations<'s>(
+    context: &'s Context<'s>,
+    pods: &'s Pods<'s>,
+    rule: &'s Rule,
+) -> Box<dyn Iterator<Item = usize> + 's> {
+    let mut subjects = pods.within(context, &rule.subjects);
     match rule.direction {
-        Direction::Ingress => Box::new(subjects()),
+        Direction::Ingress => Box::new(subjects),
         Direction::Egress => {
-            let Some(subject) = subjects().next() else { return Box::new(std::iter::empty()) };
+            let Some(subject) = subjects.next() else { return Box::new(std::iter::empty()) };
             let address = |pod: usize| context.snapshot.pods()[pod].addresses.first().copied();
             let party = move |pod: usize| Party { who: Who::Pod(pod), address: address(pod) };
             let named = move |pod: &usize| context.peers(&rule.peers, party(*pod), subject) == Match::Yes;
-            Box::new(pods(context.snapshot).filter(named))
+            Box::new(pods.all.iter().copied().filter(named))
         }
     }
 }

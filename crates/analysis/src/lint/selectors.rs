@@ -4,10 +4,10 @@ use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::label::Operator;
 use palisade_model::matching::Context;
 use palisade_model::options::Options;
-use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, Policy};
+use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, Policy, Rule};
 use palisade_model::snapshot::Snapshot;
 
-use super::{about, about_rule, is_known, pods};
+use super::{Pods, about, about_rule, pods};
 
 /// The subject.
 pub static SELECTS_NOTHING: Code = Code {
@@ -27,16 +27,24 @@ pub static PEER_SELECTS_NOTHING: Code = Code {
 
 pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     let context = Context { snapshot, options: Options::default() };
+    let pods = Pods::of(snapshot);
     for policy in snapshot.policies() {
-        subjects(&context, policy, found);
+        subjects(&context, &pods, policy, found);
+        // Whom relative peers are relative to; the pod itself will do for all others.
+        let subjects: Option<Vec<usize>> =
+            policy.rules.iter().any(is_relative).then(|| {
+                policy.rules.iter().flat_map(|rule| pods.within(&context, &rule.subjects)).collect()
+            });
         for rule in &policy.rules {
             let Peers::Of(peers) = &rule.peers else { continue };
             for (index, peer) in peers.iter().enumerate() {
                 if let Peer::Pods(set) = peer
                     && !set.pods.is_everything() | matches!(set.namespaces, Namespaces::Matching(_))
-                    && is_known(snapshot, set)
-                    && !pods(snapshot)
-                        .any(|pod| candidates(&context, policy, pod).any(|s| context.holds(set, pod, s)))
+                    && !pods.near(set).is_empty()
+                    && !pods.near(set).iter().any(|pod| match &subjects {
+                        None => context.holds(set, *pod, *pod),
+                        Some(subjects) => subjects.iter().any(|subject| context.holds(set, *pod, *subject)),
+                    })
                 {
                     let list = if rule.direction == palisade_model::policy::Direction::Ingress {
                         "from"
@@ -54,24 +62,15 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The pods a peer is relative to: the policy's subjects for relative namespaces, else the pod itself will do.
-fn candidates<'s>(
-    context: &'s Context<'s>,
-    policy: &'s Policy,
-    pod: usize,
-) -> impl Iterator<Item = usize> + 's {
-    let relative = policy.rules.iter().any(|rule| match &rule.peers {
-        Peers::Of(peers) => peers.iter().any(|peer| {
-            matches!(peer, Peer::Pods(set) if !matches!(set.namespaces, Namespaces::Named(_) | Namespaces::Matching(_)))
-        }),
-        Peers::Any => false,
-    });
-    let subjects = pods(context.snapshot)
-        .filter(move |pod| relative && policy.rules.iter().any(|rule| context.applies(&rule.subjects, *pod)));
-    std::iter::once(pod).filter(move |_| !relative).chain(subjects)
+/// Whether the rule has a peer that depends on the subject's namespace.
+fn is_relative(rule: &Rule) -> bool {
+    let Peers::Of(peers) = &rule.peers else { return false };
+    peers.iter().any(|peer| {
+        matches!(peer, Peer::Pods(set) if !matches!(set.namespaces, Namespaces::Named(_) | Namespaces::Matching(_)))
+    })
 }
 
-fn subjects(context: &Context<'_>, policy: &Policy, found: &mut Vec<Diagnostic>) {
+fn subjects(context: &Context<'_>, pods: &Pods<'_>, policy: &Policy, found: &mut Vec<Diagnostic>) {
     let isolations = policy.isolations.iter().map(|isolation| &isolation.subjects);
     let Some(subjects) = isolations.chain(policy.rules.iter().map(|rule| &rule.subjects)).next() else {
         return;
@@ -80,8 +79,8 @@ fn subjects(context: &Context<'_>, policy: &Policy, found: &mut Vec<Diagnostic>)
         !set.pods.is_everything()
             || matches!(&set.namespaces, Namespaces::Matching(selector) if !selector.is_everything())
     };
-    let all_known = subjects.iter().all(|set| is_known(context.snapshot, set));
-    let nobody = !pods(context.snapshot).any(|pod| context.applies(subjects, pod));
+    let all_known = subjects.iter().all(|set| !pods.near(set).is_empty());
+    let nobody = pods.within(context, subjects).next().is_none();
     if all_known && nobody && subjects.iter().any(|set| narrow(&set)) {
         let words: Vec<String> = subjects.iter().map(ToString::to_string).collect();
         let message = format!("the policy selects no pod: it applies to {}", words.join(", or "));

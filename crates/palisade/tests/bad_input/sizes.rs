@@ -20,7 +20,7 @@ fn a_hundred_thousand_documents_load() {
 }
 
 #[test]
-fn a_hundred_thousand_broken_documents_are_all_reported() {
+fn every_one_of_many_broken_documents_is_reported() {
     let folder = Folder::new();
     let path = folder.write("many.yaml", format!("{PODS}---\n{POLICY}{}", "---\na: ]\n".repeat(20_000)));
     assert_eq!(explain(&[&path], b""), 1);
@@ -61,6 +61,29 @@ fn a_json_file_of_50_mb_on_one_line_loads() {
     text.push_str(r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"db","namespace":"shop"}}]}"#);
     let path = folder.write("large.json", text);
     assert_eq!(explain(&[&path], b""), 0);
+}
+
+#[test]
+fn many_policies_are_checked_without_holding_each_against_all_pods() {
+    let folder = Folder::new();
+    let mut text = format!("{PODS}---\n{POLICY}");
+    for index in 0..5_000 {
+        let meta =
+            format!("metadata: {{name: p{index}, namespace: n{}, labels: {{app: a{index}}}}}", index % 100);
+        let selector = format!("podSelector: {{matchLabels: {{app: a{index}}}}}");
+        let rules = format!(
+            "ingress: [{{from: [{{{selector}}}]}}], egress: [{{ports: [{{port: dns, protocol: UDP}}]}}]"
+        );
+        let _ =
+            write!(text, "---\napiVersion: v1\nkind: Pod\n{meta}\n---\napiVersion: networking.k8s.io/v1\n");
+        let _ = write!(
+            text,
+            "kind: NetworkPolicy\n{meta}\nspec: {{{selector}, {rules}, policyTypes: [Egress, Ingress]}}\n"
+        );
+    }
+    let path = folder.write("many.yaml", text);
+    assert_eq!(explain(&[&path], b""), 1);
+    assert_eq!(check(&[&path], b"").objects, 10_003);
 }
 
 #[test]

@@ -390,7 +390,9 @@ fn long_stretches_are_refused_where_they_begin() {
     assert_eq!(read(&format!("k: \"{}\"\n---\nx", "a".repeat(100))), [limit(1, 4), Ok("'x'".to_owned())]);
     assert_eq!(read(&format!("k: |\n  {}\n", "a".repeat(100))), [limit(1, 4)]);
     // What comes piece by piece may be as long as it likes, and so may comments.
-    for text in ["- a\n".repeat(100), format!("k: [{}]", "a, ".repeat(100)), format!("# {}\n", "x".repeat(100))] {
+    for text in
+        ["- a\n".repeat(100), format!("k: [{}]", "a, ".repeat(100)), format!("# {}\n", "x".repeat(100))]
+    {
         assert!(read(&text).iter().all(Result::is_ok), "{text}");
     }
 }
