@@ -27,17 +27,19 @@ pub fn load(source: &Source, limits: &Limits, world: &mut World, found: &mut Vec
 
 /// Reads one object, or those of a list, into the world.
 pub fn load_object(source: &Source, node: &Node<'_>, world: &mut World, found: &mut Vec<Diagnostic>) {
-    if let Some((items, kind)) = items_of(node) {
-        for item in items {
-            match &kind {
-                Some((api_version, kind)) if item.get("kind").is_none() => {
-                    load_object(source, &with_kind(item, api_version, kind), world, found);
-                }
-                _ => load_object(source, item, world, found),
+    let Some((items, kind)) = items_of(node) else { return load_one(source, node, world, found) };
+    for item in items {
+        match &kind {
+            // Never a list itself: copying lists inside lists would multiply a text by its depth.
+            Some((api_version, kind)) if item.get("kind").is_none() => {
+                load_one(source, &with_kind(item, api_version, kind), world, found);
             }
+            _ => load_object(source, item, world, found),
         }
-        return;
     }
+}
+
+fn load_one(source: &Source, node: &Node<'_>, world: &mut World, found: &mut Vec<Diagnostic>) {
     let Some(loaded) = object::read(source, node, found) else { return };
     let (subject, at) = (loaded.key.clone(), loaded.at.clone());
     if let Some(earlier) = world.apply(loaded) {

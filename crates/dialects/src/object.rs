@@ -13,7 +13,7 @@ use smol_str::SmolStr;
 
 use crate::apimachinery::field::Path;
 use crate::codes;
-use crate::decode::Reader;
+use crate::decode::{Decode, Reader};
 use crate::source::tree::{Node, Source, Value};
 use crate::{admin, cluster, kubernetes, kubernetes_beta};
 
@@ -153,11 +153,13 @@ pub fn read(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) -> Op
     let mut reader = Reader::new(source, node, found);
     reader.subject = header.subject();
     if header.name.is_empty() {
-        reader.report(
-            &codes::NO_NAME,
-            &Path::new("metadata").child("name"),
-            "the object has no name: it is left out",
-        );
+        let (metadata, name) =
+            (Path::new("metadata"), node.get("metadata").and_then(|meta| meta.get("name")));
+        let path = metadata.child("name");
+        // A name that YAML reads as something else (`no`, `1`) is no missing one.
+        if name.is_none_or(|name| SmolStr::decode(name, &path, &mut reader).is_some()) {
+            reader.report(&codes::NO_NAME, &path, "the object has no name: it is left out");
+        }
         return None;
     }
     let lowered = (kind.read)(&header, node, &mut reader)?;

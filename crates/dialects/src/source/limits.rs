@@ -18,12 +18,21 @@ pub struct Limits {
     pub alias_nodes: usize,
     /// How many documents one text may hold. 1 000 000 unless told.
     pub documents: usize,
+    /// How many characters a YAML scalar may have, or a list or mapping in brackets where a key may stand: the parser
+    /// keeps all of it, at a hundred times its size, until it knows whether it is one. 2 000 000 unless told.
+    pub stretch: usize,
 }
 
 // === impl Limits ===
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { depth: 128, nodes: 8_000_000, alias_nodes: 100_000, documents: 1_000_000 }
+        Limits {
+            depth: 128,
+            nodes: 8_000_000,
+            alias_nodes: 100_000,
+            documents: 1_000_000,
+            stretch: 2_000_000,
+        }
     }
 }

@@ -48,6 +48,14 @@ impl SyntaxError {
         Self::limit(format!("the document holds more than {nodes} values"), span)
     }
 
+    /// A value in brackets or a scalar is too long.
+    pub(super) fn too_long(stretch: usize, span: Span) -> Self {
+        Self::limit(
+            format!("a scalar, list or mapping begins here that goes on for more than {stretch} characters"),
+            span,
+        )
+    }
+
     /// A text holds too many documents.
     pub(super) fn too_many_documents(documents: usize, span: Span) -> Self {
         Self::limit(format!("the text holds more than {documents} documents"), span)

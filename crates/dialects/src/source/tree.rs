@@ -63,7 +63,13 @@ pub struct Source {
     name: Arc<str>,
     text: String,
     line_starts: Vec<u32>,
+    /// How many characters begin before each block of [`BLOCK`] bytes; empty where every byte is a character. Without
+    /// it every place in a file of one long line would cost a walk along that line.
+    characters: Vec<u32>,
 }
+
+/// Bytes between two counts of characters.
+const BLOCK: usize = 4096;
 
 // === impl Span ===
 
@@ -127,7 +133,17 @@ impl Source {
         let mut line_starts = vec![0];
         line_starts
             .extend(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| Span::new(at + 1, at + 1).start));
-        Source { name: name.into(), text, line_starts }
+        let mut characters = Vec::new();
+        if !text.is_ascii() {
+            let mut before = 0;
+            for block in text.as_bytes().chunks(BLOCK) {
+                characters.push(before);
+                before += count_characters(block);
+            }
+            // For the end of the text, where a block may begin that holds nothing.
+            characters.push(before);
+        }
+        Source { name: name.into(), text, line_starts, characters }
     }
 
     /// The name.
@@ -150,17 +166,26 @@ impl Source {
         let line = self.line_of(span.start);
         let text = self.line(line);
         let line_start = self.line_starts.get(line).copied().unwrap_or(0);
-        let characters = |offset: u32| {
-            let bytes = (offset.saturating_sub(line_start) as usize).min(text.len());
-            text.get(..bytes).map_or(bytes, |head| head.chars().count())
-        };
+        let line_end = line_start.saturating_add(Span::new(text.len(), 0).start);
+        let before = self.characters_before(line_start);
+        let characters = |offset: u32| self.characters_before(offset.clamp(line_start, line_end)) - before;
         let (from, to) = (characters(span.start), characters(span.end));
-        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         Location {
             file: Arc::clone(&self.name),
-            line: number(line + 1),
-            column: number(from + 1),
-            width: number(to.saturating_sub(from).max(1)),
+            line: u32::try_from(line + 1).unwrap_or(u32::MAX),
+            column: from.saturating_add(1),
+            width: to.saturating_sub(from).max(1),
+        }
+    }
+
+    /// How many characters begin before a byte offset.
+    fn characters_before(&self, offset: u32) -> u32 {
+        let (block, bytes) = (offset as usize / BLOCK, self.text.as_bytes());
+        match self.characters.get(block) {
+            None => offset,
+            Some(before) => {
+                before + count_characters(bytes.get(block * BLOCK..offset as usize).unwrap_or_default())
+            }
         }
     }
 
@@ -170,6 +195,40 @@ impl Source {
         let end = self.line_starts.get(line + 1).map_or(self.text.len(), |next| *next as usize);
         self.text.get(*start as usize..end).unwrap_or("").trim_end_matches(['\n', '\r'])
     }
+
+    /// The text of a line, or of a long one so many characters around a column, and where in it that column is. Line
+    /// and column count from 0.
+    pub fn excerpt(&self, line: usize, column: usize, most: usize) -> (&str, usize) {
+        let text = self.line(line);
+        if text.len() <= most {
+            return (text, column);
+        }
+        let line_start = self.line_starts.get(line).copied().unwrap_or(0);
+        let from = column.saturating_sub(most / 2);
+        let wanted = self.characters_before(line_start).saturating_add(Span::new(from, 0).start);
+        let start = self.byte_of(wanted).saturating_sub(line_start as usize).min(text.len());
+        let rest = text.get(start..).unwrap_or("");
+        let end = rest.char_indices().nth(most).map_or(rest.len(), |(end, _)| end);
+        (rest.get(..end).unwrap_or(""), column - from)
+    }
+
+    /// The byte offset of a character; the end when there are fewer.
+    fn byte_of(&self, character: u32) -> usize {
+        if self.characters.is_empty() {
+            return (character as usize).min(self.text.len());
+        }
+        let block = self.characters.partition_point(|before| *before <= character).saturating_sub(1);
+        let left = character - self.characters.get(block).copied().unwrap_or(0);
+        let bytes = self.text.as_bytes().get(block * BLOCK..).unwrap_or_default();
+        let mut begins = bytes.iter().enumerate().filter(|(_, byte)| **byte & 0xC0 != 0x80);
+        block * BLOCK + begins.nth(left as usize).map_or(bytes.len(), |(at, _)| at)
+    }
+}
+
+/// How many characters begin in these bytes of a text.
+fn count_characters(bytes: &[u8]) -> u32 {
+    let begins = |byte: &&u8| **byte & 0xC0 != 0x80;
+    u32::try_from(bytes.iter().filter(begins).count()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -183,6 +242,24 @@ mod tests {
         let location = source.location(Span::new(start, start + "wörld".len()));
         assert_eq!((location.line, location.column, location.width), (2, 4, 5));
         assert_eq!(source.line(1), "ä: wörld");
+    }
+
+    #[test]
+    fn a_location_in_a_long_line_counts_characters() {
+        for unit in ["a", "ä", "ab日", "😀"] {
+            let line = unit.repeat(10_000);
+            let source = Source::new("f", format!("x\n{line}\n{line}"));
+            for (characters, (offset, _)) in line.char_indices().enumerate().step_by(997) {
+                let start = 2 + line.len() + 1 + offset;
+                let location = source.location(Span::new(start, source.text().len()));
+                assert_eq!((location.line, location.column as usize), (3, characters + 1));
+                assert_eq!(location.width as usize, line.chars().count() - characters);
+                let (excerpt, at) = source.excerpt(2, characters, 100);
+                assert!(excerpt.chars().count() <= 100 && excerpt.len() < line.len());
+                let here = line.chars().skip(characters - at).take(100);
+                assert!(excerpt.chars().eq(here) && at <= 50);
+            }
+        }
     }
 
     #[test]

@@ -2,9 +2,11 @@
 //!
 //! The grammar is `saphyr-parser`'s; the tree is built here from its events (see `builder`), pulled one by one so
 //! that a limit stops the parser too: a tree made elsewhere would have been built before anybody could object to it.
+//! What it may read before the first of them is limited below it (see `bounded`).
 //! Each document gets a parser of its own (see `chunks`): an error in one hides no other, and memory is that of one
 //! document. The parser allocates every scalar anew; nearly all of them are found again in the text and borrowed.
 
+mod bounded;
 mod builder;
 mod chunks;
 mod marks;
@@ -12,8 +14,9 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
-use saphyr_parser::{Event, Parser, StrInput};
+use saphyr_parser::{Event, Parser};
 
+use self::bounded::{Bounded, Budget};
 use self::builder::Builder;
 use self::chunks::Chunks;
 use super::limits::Limits;
@@ -25,7 +28,8 @@ struct Documents<'s> {
     text: &'s str,
     limits: &'s Limits,
     chunks: Chunks<'s>,
-    parser: Option<Parser<'s, StrInput<'s>>>,
+    parser: Option<Parser<'s, Bounded<'s>>>,
+    budget: Budget,
     builder: Builder<'s>,
     documents: usize,
 }
@@ -42,6 +46,7 @@ pub fn documents<'s>(
         limits,
         chunks: Chunks::new(text),
         parser: None,
+        budget: Budget::default(),
         builder: Builder::new(text, limits),
         documents: 0,
     }
@@ -54,7 +59,13 @@ impl<'s> Documents<'s> {
     fn document(&mut self) -> Option<Result<Node<'s>, SyntaxError>> {
         let parser = self.parser.as_mut()?;
         loop {
-            let result = match parser.next_event()? {
+            self.budget.refill(self.limits.stretch);
+            let event = parser.next_event();
+            if self.budget.is_spent() {
+                self.parser = None;
+                return Some(Err(self.builder.too_long()));
+            }
+            let result = match event? {
                 Ok((Event::DocumentEnd, _)) => match self.builder.take() {
                     Some(root) => return Some(Ok(root)),
                     None => continue,
@@ -87,7 +98,8 @@ impl<'s> Iterator for Documents<'s> {
                 return Some(Err(SyntaxError::too_many_documents(most, place)));
             }
             let chunk = self.chunks.next()?;
-            self.parser = self.text.get(chunk.start..chunk.end).map(Parser::new_from_str);
+            let text = self.text.get(chunk.start..chunk.end).unwrap_or_default();
+            self.parser = Some(Parser::new(Bounded::new(text, self.budget.clone())));
             self.builder.begin_chunk(chunk);
         }
     }

@@ -38,7 +38,7 @@ pub fn render(diagnostic: &Diagnostic, texts: &Texts<'_>, look: Look) -> String 
     let title = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code.id);
     let quoted = diagnostic.location.as_ref().and_then(|at| {
         let source = texts.get(&*at.file)?;
-        Some((at, cut(source.line(at.line as usize - 1), at.column as usize - 1)))
+        Some((at, source.excerpt(at.line as usize - 1, at.column as usize - 1, LONGEST_LINE)))
     });
     let mut group = Group::with_title(title);
     if let Some((at, (line, start))) = &quoted {
@@ -49,8 +49,7 @@ pub fn render(diagnostic: &Diagnostic, texts: &Texts<'_>, look: Look) -> String 
             Some(label) => mark.label(label.as_str()),
             None => mark,
         };
-        let snippet =
-            Snippet::source(line.as_str()).line_start(at.line as usize).path(&*at.file).annotation(mark);
+        let snippet = Snippet::source(*line).line_start(at.line as usize).path(&*at.file).annotation(mark);
         group = group.element(snippet);
     } else if let Some(at) = &diagnostic.location {
         group = group.element(
@@ -66,15 +65,6 @@ pub fn render(diagnostic: &Diagnostic, texts: &Texts<'_>, look: Look) -> String 
     let renderer = if look.color { Renderer::styled() } else { Renderer::plain() };
     let text = renderer.decor_style(DecorStyle::Unicode).term_width(look.width).render(&[group]);
     text + "\n"
-}
-
-/// The line, or the part of a very long one around a character, with that character's place in it.
-fn cut(line: &str, at: usize) -> (String, usize) {
-    if line.len() <= LONGEST_LINE {
-        return (line.to_owned(), at);
-    }
-    let from = at.saturating_sub(LONGEST_LINE / 2);
-    (line.chars().skip(from).take(LONGEST_LINE).collect(), at - from)
 }
 
 /// `2 errors, 1 warning`.

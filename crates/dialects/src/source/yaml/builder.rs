@@ -107,6 +107,7 @@ impl<'s> Builder<'s> {
     /// Goes on with events from another chunk.
     pub(super) fn begin_chunk(&mut self, chunk: Chunk) {
         self.marks = Marks::new(self.text, chunk);
+        self.end = chunk.start;
     }
 
     /// The tree of the document that has ended; none if it was empty.
@@ -373,6 +374,14 @@ impl<'s> Builder<'s> {
     fn character(&self, at: usize) -> Span {
         let width = self.text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
         Span::new(at, at + width)
+    }
+
+    /// What comes next goes on for too long.
+    pub(super) fn too_long(&self) -> SyntaxError {
+        let rest = self.text.get(self.end..).unwrap_or_default();
+        // Behind white space and whatever introduces a value.
+        let start = rest.find(|c: char| !c.is_whitespace() && !"-?:,".contains(c)).unwrap_or(0);
+        SyntaxError::too_long(self.limits.stretch, self.character(self.end + start))
     }
 
     /// What the parser says is wrong, in our words and places.

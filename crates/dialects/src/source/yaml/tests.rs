@@ -355,7 +355,7 @@ fn deep_nesting_is_refused() {
 
 #[test]
 fn limits_hold() {
-    let limits = Limits { nodes: 5, alias_nodes: 2, documents: 3, depth: 2 };
+    let limits = Limits { nodes: 5, alias_nodes: 2, documents: 3, depth: 2, stretch: 30 };
     let kinds = |text: &str| {
         read_with(text, &limits)
             .into_iter()
@@ -371,6 +371,30 @@ fn limits_hold() {
         kinds("a\n---\nb\n---\nc\n---\nd\n---\ne"),
         [Ok(()), Ok(()), Ok(()), Err(SyntaxErrorKind::Limit)]
     );
+}
+
+#[test]
+fn long_stretches_are_refused_where_they_begin() {
+    let limits = Limits { stretch: 50, ..Limits::default() };
+    let read = |text: &str| read_with(text, &limits);
+    let limit = |line, column| Err((SyntaxErrorKind::Limit, line, column));
+    // The parser keeps all of these until they end, with commas and without.
+    for unit in ["a, ", "[] ", "*a ", "&a ", "a #\n   , "] {
+        assert_eq!(
+            read(&format!("x\n---\n - [{}", unit.repeat(100))),
+            [Ok("'x'".to_owned()), limit(3, 4)],
+            "{unit}"
+        );
+        assert_eq!(read(&format!("k: [{{}}, {{{}\n---\nx", unit.repeat(100)))[0], limit(1, 9), "{unit}");
+    }
+    assert_eq!(read(&format!("k: \"{}\"\n---\nx", "a".repeat(100))), [limit(1, 4), Ok("'x'".to_owned())]);
+    assert_eq!(read(&format!("k: |\n  {}\n", "a".repeat(100))), [limit(1, 4)]);
+    // What comes piece by piece may be as long as it likes, and so may comments.
+    for text in
+        ["- a\n".repeat(100), format!("k: [{}]", "a, ".repeat(100)), format!("# {}\n", "x".repeat(100))]
+    {
+        assert!(read(&text).iter().all(Result::is_ok), "{text}");
+    }
 }
 
 #[test]
