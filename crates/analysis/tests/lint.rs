@@ -84,13 +84,18 @@ finds! {
     dns_only_for_some: pods() + &policy("p", "podSelector: {}, policyTypes: [Egress]") + &policy("dns", "podSelector: {matchLabels: {app: a}}, policyTypes: [Egress], egress: [{ports: [{port: 53, protocol: UDP}]}]")
         => ["L0104" "spec.egress"];
     dns_without_pods: policy("p", "podSelector: {}, policyTypes: [Egress]") => ["L0104" "spec.egress"];
+    dns_by_a_rule_that_cannot_be_read: pods() + &policy("p", "podSelector: {}, policyTypes: [Egress], egress: [{ports: [{port: 53, protocol: UDP}], too: []}]")
+        => ["S0007" "spec.egress[0].too", "L0104" "spec.egress"];
     dns_over_any_port: pods() + &policy("p", "podSelector: {}, policyTypes: [Egress], egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]") => [];
 
     one_family: policy("p", "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.0.0.0/8]}}]}]") => ["L0105" "spec.ingress[0]"];
+    both_families_in_two_rules: policy("p", "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 0.0.0.0/0}}]}, {from: [{ipBlock: {cidr: '::/0'}}]}]") => [];
     both_families: policy("p", "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 0.0.0.0/0}}, {ipBlock: {cidr: '::/0'}}]}]") => [];
 
     tie: pods() + &admin("p", 10, "") + &admin("q", 10, "") => ["L0107" "spec.priority"];
     tie_without_pods: admin("p", 10, "") + &admin("q", 10, "matchLabels: {a: b}") => ["L0107" "spec.priority"];
+    a_tie_behind_many_disjoint: (0..6).map(|i| admin(&format!("a{i}"), 10, &format!("matchLabels: {{a: v{i}}}"))).collect::<String>() + &admin("z1", 10, "matchLabels: {b: c}") + &admin("z2", 10, "matchLabels: {b: c}, matchExpressions: [{key: a, operator: DoesNotExist}]")
+        => ["L0107" "spec.priority", "L0107" "spec.priority", "L0107" "spec.priority", "L0107" "spec.priority", "L0107" "spec.priority", "L0107" "spec.priority", "L0107" "spec.priority"];
     no_tie_between_disjoint: admin("p", 10, "matchLabels: {a: c}") + &admin("q", 10, "matchLabels: {a: b}") => [];
     no_tie_between_priorities: pods() + &admin("p", 10, "") + &admin("q", 11, "") => [];
     same_priority_with_nobody_in_common: pods() + &admin("p", 10, "") + &admin("q", 10, "matchLabels: {a: b}") => ["L0101" "spec.subject", "L0108" "spec.priority"];

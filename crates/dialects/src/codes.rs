@@ -54,6 +54,9 @@ codes! {
     /// A test file.
     BAD_TEST = "S0013" Error "a test file that cannot be read":
         "A PolicyTest or AdmissionTest does not follow its format; docs/policy-tests.md has it. The file's other tests still run.";
+    /// Another answer over the other family.
+    OTHER_FAMILY = "S0015" Warning "a line of a test holds for one address family only":
+        "The two pods have addresses of both families, and the answer differs: usually a rule with address blocks names only one family. Tests ask over the family that both ends prefer; write `ip:` addresses to ask about the other.";
     /// No name.
     NO_NAME = "S0014" Error "an object without a name":
         "Every object has `metadata.name`. One that only has `generateName` gets its name when it is created, so nothing can refer to it before.";

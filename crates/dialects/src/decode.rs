@@ -32,7 +32,12 @@ pub struct Reader<'a> {
     /// The object, as far as it is known.
     pub subject: Subject,
     found: &'a mut Vec<Diagnostic>,
+    /// Where findings go that are too many to keep.
+    dropped: Option<Box<Diagnostic>>,
 }
+
+/// As many findings are kept; a text that gives more is not helped by another.
+const MOST_FINDINGS: usize = 100_000;
 
 /// A number or a string, as ports are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,18 +62,15 @@ pub struct MetaMap(pub StringMap);
 impl<'a> Reader<'a> {
     /// A reader for the object at `root`.
     pub fn new(source: &'a Source, root: &'a Node<'a>, found: &'a mut Vec<Diagnostic>) -> Self {
-        Reader { source, root, subject: Subject::default(), found }
+        Reader { source, root, subject: Subject::default(), found, dropped: None }
     }
 
     /// Reads something whose findings nobody wants, e.g. an object that is already stored.
     pub fn quietly<T>(&self, read: impl FnOnce(&mut Reader<'_>) -> T) -> T {
         let mut nobody = Vec::new();
-        read(&mut Reader {
-            source: self.source,
-            root: self.root,
-            subject: self.subject.clone(),
-            found: &mut nobody,
-        })
+        let mut reader = Reader::new(self.source, self.root, &mut nobody);
+        reader.subject = self.subject.clone();
+        read(&mut reader)
     }
 
     /// Where a field stands; the nearest thing around it when it is not written.
@@ -112,8 +114,17 @@ impl<'a> Reader<'a> {
         message: impl Into<String>,
     ) -> &mut Diagnostic {
         let field = path.to_string();
-        let found = Diagnostic::new(code, message).about(self.subject.clone()).field(field).at(Some(at));
-        self.found.push(found);
+        let finding =
+            Diagnostic::new(code, message).about(self.subject.clone()).field(field).at(Some(at.clone()));
+        if self.found.len() > MOST_FINDINGS {
+            return self.dropped.insert(Box::new(finding));
+        }
+        if self.found.len() == MOST_FINDINGS {
+            let message = format!("more than {MOST_FINDINGS} findings: the rest are not kept");
+            self.found.push(Diagnostic::new(&codes::LIMIT, message).at(Some(at)));
+            return self.dropped.insert(Box::new(finding));
+        }
+        self.found.push(finding);
         let last = self.found.len() - 1;
         &mut self.found[last]
     }
@@ -196,27 +207,46 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes that a key is there; reports it the second time. `at` is its place among the known ones, `seen` has a bit
-    /// for each.
-    pub fn once(
-        &mut self,
-        seen: &mut u64,
-        at: usize,
-        entry: &Entry<'_>,
-        path: &Path<'_>,
-        unreadable: &mut Option<String>,
-    ) {
+    /// Notes that a key is there, and the second time that its object cannot be read. `at` is its place among the known
+    /// ones, `seen` has a bit for each. [`Reader::duplicates`] has reported it.
+    pub fn once(&mut self, seen: &mut u64, at: usize, entry: &Entry<'_>, unreadable: &mut Option<String>) {
         if *seen & (1 << at) != 0 {
-            self.twice(entry, &path.child(&entry.key));
             unreadable.get_or_insert_with(|| format!("{} is written twice", entry.key));
         }
         *seen |= 1 << at;
     }
 
-    fn twice(&mut self, entry: &Entry<'_>, path: &Path<'_>) {
-        let at = self.location(entry.key_span);
-        self.report_at(&codes::DUPLICATE_KEY, path, at, format!("{} is written twice", entry.key)).help =
-            Some("only the last one would count; put both into one".to_owned());
+    /// Reports every key that is written twice in a mapping, here or below: readers differ in what they make of it, and
+    /// one of the two is lost.
+    pub fn duplicates(&mut self, node: &Node<'_>, path: &Path<'_>, deep: bool) {
+        match &node.value {
+            Value::Map(entries) => {
+                let mut seen: HashSet<&str> = HashSet::with_capacity(entries.len());
+                for entry in entries {
+                    let path = path.child(&entry.key);
+                    if !seen.insert(&entry.key) {
+                        let at = self.location(entry.key_span);
+                        let message = format!("{} is written twice", entry.key);
+                        let diagnostic = self.report_at(&codes::DUPLICATE_KEY, &path, at, message);
+                        diagnostic.help = Some(match &*entry.key {
+                            "apiVersion" | "kind" => {
+                                "is a line `---` missing between two objects?".to_owned()
+                            }
+                            _ => "only the last one would count; put both into one".to_owned(),
+                        });
+                    }
+                    if deep {
+                        self.duplicates(&entry.value, &path, deep);
+                    }
+                }
+            }
+            Value::List(items) if deep => {
+                for (index, item) in items.iter().enumerate() {
+                    self.duplicates(item, &path.index(index), deep);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Reports a field that the API does not have.
@@ -274,7 +304,7 @@ macro_rules! fields {
                         reader.unknown(entry, path, KNOWN, &mut object.unreadable);
                         continue;
                     };
-                    reader.once(&mut seen, at, entry, path, &mut object.unreadable);
+                    reader.once(&mut seen, at, entry, &mut object.unreadable);
                     match &*entry.key {
                         $( $key => reader.field(&mut object.$field, entry, path, &mut object.unreadable), )*
                         _ => {}
@@ -360,10 +390,7 @@ fn string_map(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Opti
     let mut seen: HashSet<&str> = HashSet::with_capacity(entries.len());
     for entry in entries {
         let path = path.key(&entry.key);
-        if !seen.insert(&entry.key) {
-            reader.twice(entry, &path);
-            whole = false;
-        }
+        whole &= seen.insert(&entry.key);
         match &entry.value.value {
             // kubectl drops keys without a value from maps of strings no more than the server does: "" it is.
             Value::Null => map.push((SmolStr::new(&entry.key), SmolStr::default())),

@@ -27,7 +27,17 @@ pub fn load(source: &Source, limits: &Limits, world: &mut World, found: &mut Vec
 
 /// Reads one object, or those of a list, into the world.
 pub fn load_object(source: &Source, node: &Node<'_>, world: &mut World, found: &mut Vec<Diagnostic>) {
-    let Some((items, kind)) = items_of(node) else { return load_one(source, node, world, found) };
+    let Some(kind) = list_of(node) else { return load_one(source, node, world, found) };
+    let items = match node.get("items").map(|items| (&items.value, items.span)) {
+        None | Some((Value::Null, _)) => return,
+        Some((Value::List(items), _)) => items,
+        Some((other, span)) => {
+            let message = format!("expected a list, found {}: nothing of it is read", other.kind());
+            let wrong = Diagnostic::new(&codes::WRONG_TYPE, message).field("items");
+            found.push(wrong.at(Some(source.location(span))));
+            return;
+        }
+    };
     for item in items {
         match &kind {
             // Never a list itself: copying lists inside lists would multiply a text by its depth.
@@ -54,13 +64,18 @@ fn load_one(source: &Source, node: &Node<'_>, world: &mut World, found: &mut Vec
     }
 }
 
-/// The items of a list, and the kind they have when they do not say so themselves (as in what the API returns).
-#[allow(clippy::type_complexity)]
-fn items_of<'n, 's>(node: &'n Node<'s>) -> Option<(&'n [Node<'s>], Option<(SmolStr, SmolStr)>)> {
+/// Whether the object is a list of objects, and the kind they have when they do not say so themselves (as in what the
+/// API returns). Other kinds that happen to end in `List` are not.
+fn list_of(node: &Node<'_>) -> Option<Option<(SmolStr, SmolStr)>> {
     let kind = node.get("kind")?.as_str()?.strip_suffix("List")?;
-    let Value::List(items) = &node.get("items")?.value else { return None };
     let api_version = node.get("apiVersion").and_then(Node::as_str).unwrap_or("");
-    Some((items, (!kind.is_empty()).then(|| (api_version.into(), kind.into()))))
+    match kind {
+        "" => Some(None),
+        _ if object::KINDS.iter().any(|known| known.kind == kind) => {
+            Some(Some((api_version.into(), kind.into())))
+        }
+        _ => None,
+    }
 }
 
 fn with_kind<'s>(item: &Node<'s>, api_version: &str, kind: &str) -> Node<'s> {

@@ -162,6 +162,14 @@ pub fn read(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) -> Op
         }
         return None;
     }
+    if let Some(namespace) = node.get("metadata").and_then(|meta| meta.get("namespace"))
+        && matches!(namespace.value, Value::List(_) | Value::Map(_))
+    {
+        // Nobody knows where it belongs, and anywhere else it would mean something else.
+        let (metadata, name) = (Path::new("metadata"), "namespace");
+        SmolStr::decode(namespace, &metadata.child(name), &mut reader);
+        return None;
+    }
     let lowered = (kind.read)(&header, node, &mut reader)?;
     Some(Loaded { key: header.key(), lowered, at: header.at })
 }
@@ -199,6 +207,8 @@ pub fn recognise(
     }
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
     let known = KINDS.iter().find(|k| k.kind == kind && k.group == group && k.versions.contains(&version));
+    // What looks like an object of no concern may be a policy that lost its kind to a second one.
+    reader.duplicates(node, &root, known.is_some());
     let Some(known) = known else {
         unknown(&mut reader, api_version, group, kind);
         return None;
@@ -255,7 +265,15 @@ fn unknown(reader: &mut Reader<'_>, api_version: &str, group: &str, kind: &str) 
     }
     let in_group = kinds_of(group).find(|k| k.kind == kind);
     let ours = OUR_GROUPS.iter().find(|(name, _)| *name == group);
-    let elsewhere = KINDS.iter().find(|k| k.kind == kind && k.policy());
+    let policy = KINDS.iter().find(|k| k.policy() && k.kind.eq_ignore_ascii_case(kind));
+    // The core and the workload groups have many kinds of no concern: only what is nearly one of ours is remarked on.
+    let near_miss = || {
+        let kinds = kinds_of(group).map(|k| k.kind).chain((group.is_empty()).then_some("List"));
+        let near = nearest(kind, kinds).into_iter().find(|near| near.len().abs_diff(kind.len()) <= 1);
+        near.filter(|near| {
+            !["ControllerRevision", "PodTemplate", "Event", "Secret"].contains(&kind) && *near != kind
+        })
+    };
     let help = if let Some(k) = in_group {
         format!("{kind} is read as {}", k.api_version())
     } else if let Some((_, others)) = ours {
@@ -267,9 +285,11 @@ fn unknown(reader: &mut Reader<'_>, api_version: &str, group: &str, kind: &str) 
             Some(near) => format!("did you mean {near}?"),
             None => format!("{group} has {}", kinds_of(group).map(|k| k.kind).collect::<Vec<_>>().join(", ")),
         }
-    } else if let Some(k) = elsewhere.filter(|_| group.is_empty() || group == "extensions" || group == "apps")
+    } else if let Some(k) = policy {
+        format!("{} is {}", k.kind, k.api_version())
+    } else if let Some(near) = ["", "apps", "batch", "extensions"].contains(&group).then(near_miss).flatten()
     {
-        format!("{kind} is {}", k.api_version())
+        format!("did you mean {near}?")
     } else {
         return;
     };

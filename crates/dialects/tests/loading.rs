@@ -133,6 +133,14 @@ fn one_bad_object_never_hides_the_others() {
     assert_eq!(found.iter().map(|d| d.code.id).collect::<Vec<_>>(), ["S0002", "S0014"]);
 }
 
+#[test]
+fn one_bad_line_of_json_lines_never_hides_the_others() {
+    let text = "{\"apiVersion\": \"v1\", \"kind\": \"Namespace\", \"metadata\": {\"name\": \"a\"}}\n{\"kind\": oops}\n\
+                {\"apiVersion\": \"v1\", \"kind\": \"Namespace\", \"metadata\": {\"name\": \"c\"}}\n";
+    let (world, found) = read("t.json", text);
+    assert_eq!((world.len(), found.len(), found[0].code.id), (2, 1, "S0002"));
+}
+
 macro_rules! says {
     ($($name:ident: $text:expr => [$($what:literal),*];)*) => {$(
         #[test]
@@ -143,12 +151,21 @@ macro_rules! says {
 }
 
 says! {
-    kinds_of_no_concern: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: example.com/v1\nkind: NetworkPolicy\nmetadata: {name: a}\n---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a}\n---\nvalues: 1\n" => [];
+    kinds_of_no_concern: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: example.com/v1\nkind: AllowList\nitems: [10.0.0.1]\n---\napiVersion: v1\nkind: Config\n---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a}\n---\nvalues: 1\n" => [];
     tests_beside_manifests: "kind: PolicyTest\nname: a\n" => [];
     unknown_kind_in_our_group: "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicies\nmetadata: {name: a}\n" => ["S0009 2:7"];
     unknown_version_in_our_group: "apiVersion: policy.networking.k8s.io/v1\nkind: AdminNetworkPolicy\nmetadata: {name: a}\n" => ["S0009 2:7"];
     a_policy_in_the_wrong_group: "apiVersion: v1\nkind: NetworkPolicy\nmetadata: {name: a}\n" => ["S0009 2:7"];
     a_policy_of_another_system: "apiVersion: cilium.io/v2\nkind: CiliumNetworkPolicy\nmetadata: {name: a}\n" => ["S0011 2:7"];
+    a_policy_in_a_misspelled_group: "apiVersion: networking/v1\nkind: NetworkPolicy\nmetadata: {name: a}\n" => ["S0009 2:7"];
+    a_kind_in_the_wrong_case: "apiVersion: networking.k8s.io/v1\nkind: networkpolicy\nmetadata: {name: a}\n" => ["S0009 2:7"];
+    a_list_in_the_wrong_case: "apiVersion: v1\nkind: list\nitems: []\n" => ["S0009 2:7"];
+    a_list_that_is_none: "apiVersion: v1\nkind: List\nitems: {a: b}\n" => ["S0006 3:8"];
+    a_forgotten_line_between_objects: "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: a}\nspec: {}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n" => ["S0005 5:1", "S0005 6:1", "S0005 7:1"];
+    a_key_twice_in_a_pod: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers: []\n  containers: []\n" => ["S0005 6:3"];
+    a_namespace_that_is_none: "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: [x]}\n" => ["S0006 3:32"];
+    host_network_as_text: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {hostNetwork: 'true'}\n" => ["S0006 4:21"];
+    a_container_port_as_text: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{ports: [{containerPort: '80'}]}]}\n" => ["S0006 4:46"];
     no_api_version: "kind: NetworkPolicy\nmetadata: {name: a}\n" => ["S0010 1:7"];
     no_kind: "apiVersion: v1\nmetadata: {name: a}\n" => ["S0010 1:1"];
     not_an_object: "- a\n- b\n" => ["S0008 1:1"];

@@ -38,6 +38,8 @@ pub struct Pod {
     pub addresses: Vec<IpAddr>,
     /// The node it runs on.
     pub node: Option<SmolStr>,
+    /// The addresses of that node, as far as the pod's own status tells them.
+    pub host_addresses: Vec<IpAddr>,
     /// Whether it lives in its node's network.
     pub host_network: bool,
     /// Succeeded or Failed: its address may be another pod's by now.
@@ -109,6 +111,8 @@ pub struct Service {
     pub addresses: Vec<IpAddr>,
     /// Its ports.
     pub ports: Vec<ServicePort>,
+    /// Whether pods that are not ready get traffic, too.
+    pub publish_not_ready: bool,
     /// The pods behind it; `None` when its endpoints are kept by somebody else.
     pub selector: Option<Selector>,
     /// Where it is written.

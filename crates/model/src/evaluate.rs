@@ -25,6 +25,7 @@ use crate::trace::{
     Because, Bystander, Decision, Evaluation, Exemption, RuleRef, Side, StageName, StageOutcome, StageTrace,
     Step, StepResult, Verdict,
 };
+use crate::traffic::{Protocol, Traffic};
 
 /// What becomes of a connection, and why.
 pub fn evaluate(snapshot: &Snapshot, flow: &Flow, options: &Options) -> Evaluation {
@@ -49,6 +50,11 @@ pub(crate) fn subject(context: &Context<'_>, flow: &Flow, direction: Direction) 
     let itself = own.who == other.who && context.snapshot.pods()[pod].stand_in.is_none();
     if itself && flow.via.is_none() && context.options.self_traffic == SelfTraffic::Allow {
         return Err(Exemption::OwnAddress);
+    }
+    // Without neighbour discovery no address of IPv6 is ever found: no policy is about it.
+    let six = own.address.or(other.address).is_some_and(|address| address.is_ipv6());
+    if six && matches!(flow.traffic, Traffic { protocol: Protocol::Icmp, icmp: Some((133..=137, _)), .. }) {
+        return Err(Exemption::NeighbourDiscovery);
     }
     // Its node must reach it: the kubelet probes it from there.
     if direction == Direction::Ingress && context.is_own_node(other, pod) {

@@ -42,11 +42,13 @@ pub enum Operator {
 impl Labels {
     /// From pairs in any order; the last one of a key counts.
     pub fn new(pairs: impl IntoIterator<Item = (SmolStr, SmolStr)>) -> Self {
-        let mut labels = Labels(Vec::new());
-        for (key, value) in pairs {
-            labels.set(key, value);
-        }
-        labels
+        let mut pairs: Vec<(SmolStr, SmolStr)> = pairs.into_iter().collect();
+        // A stable sort keeps the last one of a key last, and that one is kept.
+        pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
+        pairs.reverse();
+        pairs.dedup_by(|(later, _), (kept, _)| later == kept);
+        pairs.reverse();
+        Labels(pairs)
     }
 
     /// Adds or replaces one.

@@ -30,13 +30,15 @@ pub struct Context<'s> {
 }
 
 impl Context<'_> {
-    /// Whether a rule matches a connection, seen from its subject.
+    /// Whether a rule matches a connection, seen from its subject. A rule that holds anything unknown is unknown for
+    /// every connection: what cannot be read may have widened it or narrowed it.
     pub fn rule(&self, rule: &Rule, subject: usize, peer: Party, flow: &Flow) -> Match {
-        // Comparing ports is far cheaper than comparing labels, and rules out most rules.
-        match self.traffics(&rule.traffic, flow) {
-            Match::No => Match::No,
-            traffic => traffic.and(self.peers(&rule.peers, peer, subject)),
+        if rule.unknown().is_some() {
+            return Match::Unknown;
         }
+        // Comparing ports is far cheaper than comparing labels, and rules out most rules.
+        let matches = self.traffics(&rule.traffic, flow) && self.peers(&rule.peers, peer, subject);
+        if matches { Match::Yes } else { Match::No }
     }
 
     /// Whether any of the subjects holds the pod.
@@ -78,16 +80,16 @@ impl Context<'_> {
     }
 
     /// Whether the other end is one of the peers.
-    pub fn peers(&self, peers: &Peers, party: Party, subject: usize) -> Match {
+    pub fn peers(&self, peers: &Peers, party: Party, subject: usize) -> bool {
         match peers {
-            Peers::Any => Match::Yes,
-            Peers::Of(peers) => Match::any(peers.iter().map(|peer| self.peer(peer, party, subject))),
+            Peers::Any => true,
+            Peers::Of(peers) => peers.iter().any(|peer| self.peer(peer, party, subject)),
         }
     }
 
     /// Whether the other end is this peer.
-    pub fn peer(&self, peer: &Peer, party: Party, subject: usize) -> Match {
-        let matches = match peer {
+    pub fn peer(&self, peer: &Peer, party: Party, subject: usize) -> bool {
+        match peer {
             Peer::Pods(set) => matches!(party.who, Who::Pod(pod) if self.holds(set, pod, subject)),
             Peer::Addresses(block) => {
                 let covered = self.options.ip_block_matches_pods || !self.is_pod(party);
@@ -99,24 +101,23 @@ impl Context<'_> {
             Peer::Names(names) => party.address.is_some_and(|address| {
                 self.snapshot.names_of(address).any(|known| names.iter().any(|name| name.matches(known)))
             }),
-            Peer::Unknown(_) => return Match::Unknown,
-        };
-        Match::from(matches)
+            Peer::Unknown(_) => false,
+        }
     }
 
     /// Whether the connection's traffic is one of these.
-    pub fn traffics(&self, matches: &TrafficMatches, flow: &Flow) -> Match {
+    pub fn traffics(&self, matches: &TrafficMatches, flow: &Flow) -> bool {
         match matches {
-            TrafficMatches::Any => Match::Yes,
+            TrafficMatches::Any => true,
             TrafficMatches::Of(matches) => {
-                Match::any(matches.iter().map(|one| self.traffic(one, flow.traffic, flow.destination)))
+                matches.iter().any(|one| self.traffic(one, flow.traffic, flow.destination))
             }
         }
     }
 
     /// Whether the traffic is this. A port's name means the destination pod's port of that name.
-    pub fn traffic(&self, wanted: &TrafficMatch, traffic: Traffic, destination: Party) -> Match {
-        let matches = match wanted {
+    pub fn traffic(&self, wanted: &TrafficMatch, traffic: Traffic, destination: Party) -> bool {
+        match wanted {
             TrafficMatch::Ports(protocol, range) => {
                 *protocol == traffic.protocol && range.contains(traffic.port)
             }
@@ -125,9 +126,8 @@ impl Context<'_> {
                     && traffic.protocol.has_ports()
                     && self.named_port(destination, name, traffic) == Some(traffic.port)
             }
-            TrafficMatch::Unknown(_) => return Match::Unknown,
-        };
-        Match::from(matches)
+            TrafficMatch::Unknown(_) => false,
+        }
     }
 
     /// What a port's name stands for at the destination. Only pods in the pod network name their ports.
@@ -160,15 +160,19 @@ impl Context<'_> {
 
     /// Whether the party is the node that the pod runs on. The node need not be declared to be known by name.
     pub fn is_own_node(&self, party: Party, pod: usize) -> bool {
-        let Some(home) = &self.snapshot.pods()[pod].node else { return false };
+        let home = self.snapshot.pods()[pod].node.as_ref();
         match party.who {
-            Who::Node(node) => self.snapshot.nodes()[node].name == *home,
+            Who::Node(node) => home == Some(&self.snapshot.nodes()[node].name),
             Who::Pod(other) => {
                 let other = &self.snapshot.pods()[other];
                 let counts = other.host_network && self.options.host_network_pods == HostNetworkPods::Node;
-                counts && other.node.as_ref() == Some(home)
+                counts && home.is_some() && other.node.as_ref() == home
             }
-            Who::Outside => false,
+            // Without the Node itself, the pod's status still tells the address of its node.
+            Who::Outside => {
+                let hosts = &self.snapshot.pods()[pod].host_addresses;
+                party.address.is_some_and(|address| hosts.contains(&address))
+            }
         }
     }
 
@@ -178,37 +182,5 @@ impl Context<'_> {
             Direction::Egress => (flow.source, flow.destination),
             Direction::Ingress => (flow.destination, flow.source),
         }
-    }
-}
-
-// === impl Match ===
-
-impl Match {
-    /// Both must match; what is excluded by one is excluded whatever the other.
-    pub fn and(self, other: Match) -> Match {
-        match (self, other) {
-            (Match::No, _) | (_, Match::No) => Match::No,
-            (Match::Yes, Match::Yes) => Match::Yes,
-            _ => Match::Unknown,
-        }
-    }
-
-    /// One is enough; an unknown counts only where none is sure.
-    fn any(all: impl Iterator<Item = Match>) -> Match {
-        let mut result = Match::No;
-        for one in all {
-            match one {
-                Match::Yes => return Match::Yes,
-                Match::Unknown => result = Match::Unknown,
-                Match::No => {}
-            }
-        }
-        result
-    }
-}
-
-impl From<bool> for Match {
-    fn from(matches: bool) -> Self {
-        if matches { Match::Yes } else { Match::No }
     }
 }

@@ -171,8 +171,7 @@ pub enum Peer {
     Nodes(Selector),
     /// Whatever these DNS names stand for.
     Names(Vec<DomainName>),
-    /// Something we cannot read, in the words for a trace. Fails closed: an Allow rule does not match it, any other
-    /// rule denies.
+    /// Something we cannot read, in the words for a trace. The whole rule fails closed: see [`Rule::unknown`].
     Unknown(String),
 }
 
@@ -201,7 +200,7 @@ pub enum TrafficMatch {
     Ports(Protocol, PortRange),
     /// The destination pod's port of this name; with no protocol given, whatever protocol that port has.
     Named(Option<Protocol>, SmolStr),
-    /// Something we cannot read, in the words for a trace. Fails closed, as [`Peer::Unknown`].
+    /// Something we cannot read, in the words for a trace. The whole rule fails closed: see [`Rule::unknown`].
     Unknown(String),
 }
 
@@ -278,6 +277,29 @@ impl fmt::Display for Action {
             Action::Deny => "Deny",
             Action::Reject => "Reject",
             Action::Pass => "Pass",
+        })
+    }
+}
+
+// === impl Rule ===
+
+impl Rule {
+    /// What in the rule cannot be read, if anything. Such a rule fails closed as a whole: an Allow rule matches nothing,
+    /// any other denies everything, as the API's text has it for unknown peers.
+    pub fn unknown(&self) -> Option<&str> {
+        let peer = match &self.peers {
+            Peers::Any => None,
+            Peers::Of(peers) => peers.iter().find_map(|peer| match peer {
+                Peer::Unknown(what) => Some(what.as_str()),
+                _ => None,
+            }),
+        };
+        peer.or_else(|| match &self.traffic {
+            TrafficMatches::Any => None,
+            TrafficMatches::Of(matches) => matches.iter().find_map(|one| match one {
+                TrafficMatch::Unknown(what) => Some(what.as_str()),
+                _ => None,
+            }),
         })
     }
 }

@@ -57,11 +57,16 @@ pub struct Snapshot {
     names: BTreeMap<String, Vec<IpAddr>>,
     ranked: Vec<RankedRule>,
     unplaced: Vec<usize>,
+    /// Who made a workload, as a CronJob makes Jobs.
+    made_by: HashMap<WorkloadKey, Owner>,
     namespace_by_name: HashMap<SmolStr, usize>,
     pod_by_name: HashMap<SmolStr, HashMap<SmolStr, usize>>,
     node_by_name: HashMap<SmolStr, usize>,
     by_address: HashMap<IpAddr, Who>,
 }
+
+/// Namespace, kind and name.
+type WorkloadKey = (SmolStr, SmolStr, SmolStr);
 
 /// A first-match rule with its place in the order of all of them.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,10 +113,12 @@ impl Snapshot {
     pub fn new(objects: Objects) -> Self {
         let Objects { namespaces, pods, workloads, nodes, services, endpoints, policies, tiers, names } =
             objects;
-        let pods = with_stand_ins(pods, workloads);
+        let pods = with_stand_ins(pods, &workloads);
         let mut snapshot =
             Snapshot { pods, nodes, services, endpoints, policies, names, ..Snapshot::default() };
-        snapshot.pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        let identity = |pod: &Pod| (pod.namespace.clone(), pod.name.clone(), pod.stand_in.clone());
+        snapshot.pods.sort_by_cached_key(identity);
+        snapshot.made_by = workloads.into_iter().filter_map(maker).collect();
         snapshot.nodes.sort_by(|a, b| a.name.cmp(&b.name));
         snapshot.services.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
         snapshot.policies.sort_by(|a, b| a.object.cmp(&b.object));
@@ -196,6 +203,19 @@ impl Snapshot {
         self.by_address.get(&address).copied().unwrap_or(Who::Outside)
     }
 
+    /// Everybody who made a pod: its controller, that one's, and so on; a ReplicaSet's Deployment also by its name.
+    pub fn makers(&self, pod: &Pod) -> Vec<Owner> {
+        let mut makers: Vec<Owner> = [pod.owner.clone(), pod.workload()].into_iter().flatten().collect();
+        let mut next = pod.owner.clone();
+        // A chain longer than this would be a circle.
+        for _ in 0..4 {
+            let Some(owner) = next else { break };
+            next = self.made_by.get(&(pod.namespace.clone(), owner.kind, owner.name)).cloned();
+            makers.extend(next.clone());
+        }
+        makers
+    }
+
     /// The DNS names that are known to stand for an address.
     pub fn names_of(&self, address: IpAddr) -> impl Iterator<Item = &str> {
         self.names
@@ -248,6 +268,7 @@ impl Snapshot {
                 self.by_address.entry(*address).or_insert(Who::Node(index));
             }
         }
+        self.place_host_network_pods();
         // An address that several pods claim is the first one's that lives there; the terminated have none.
         let own_network = |pod: &Pod| !pod.host_network;
         let host_network = |pod: &Pod| pod.host_network;
@@ -257,6 +278,27 @@ impl Snapshot {
             {
                 for address in &pod.addresses {
                     self.by_address.entry(*address).or_insert(Who::Pod(index));
+                }
+            }
+        }
+    }
+
+    /// Pods in their node's network are their node: where one tells only its node or only its address, the other follows.
+    fn place_host_network_pods(&mut self) {
+        for pod in self.pods.iter_mut().filter(|pod| pod.host_network) {
+            match &pod.node {
+                Some(name) if pod.addresses.is_empty() => {
+                    if let Some(node) = self.node_by_name.get(name) {
+                        pod.addresses.clone_from(&self.nodes[*node].addresses);
+                    }
+                }
+                Some(_) => {}
+                None => {
+                    let owner = pod.addresses.iter().find_map(|address| match self.by_address.get(address) {
+                        Some(Who::Node(node)) => Some(self.nodes[*node].name.clone()),
+                        _ => None,
+                    });
+                    pod.node = owner;
                 }
             }
         }
@@ -304,52 +346,41 @@ impl Snapshot {
     }
 }
 
-/// Adds, for every workload without pods of its own, the pod of its template.
-fn with_stand_ins(mut pods: Vec<Pod>, workloads: Vec<Workload>) -> Vec<Pod> {
-    type Key = (SmolStr, SmolStr, SmolStr);
-    let key = |namespace: &SmolStr, owner: &Owner| -> Key {
-        (namespace.clone(), owner.kind.clone(), owner.name.clone())
-    };
-    let own = |workload: &Workload| {
+fn maker(workload: Workload) -> Option<(WorkloadKey, Owner)> {
+    Some(((workload.template.namespace, workload.kind, workload.template.name), workload.owner?))
+}
+
+/// Adds, for every workload without living pods of its own, the pod of its template. Two workloads of one name, or a
+/// pod and a workload, are different endpoints that share it: a question by that name is about all of them.
+fn with_stand_ins(mut pods: Vec<Pod>, workloads: &[Workload]) -> Vec<Pod> {
+    let own = |workload: &Workload| -> WorkloadKey {
         (workload.template.namespace.clone(), workload.kind.clone(), workload.template.name.clone())
     };
-    let known: BTreeSet<Key> = workloads.iter().map(own).collect();
-    // Whoever made something that is here needs no stand-in: a Deployment is there through its ReplicaSet's pods.
-    let mut staffed: BTreeSet<Key> = BTreeSet::new();
-    for pod in &pods {
+    let key =
+        |namespace: &SmolStr, owner: &Owner| (namespace.clone(), owner.kind.clone(), owner.name.clone());
+    let known: BTreeSet<WorkloadKey> = workloads.iter().map(own).collect();
+    // Whoever made something that lives needs no stand-in: a Deployment is there through its ReplicaSet's pods.
+    let mut staffed: BTreeSet<WorkloadKey> = BTreeSet::new();
+    for pod in pods.iter().filter(|pod| !pod.terminated) {
         staffed.extend(
             [&pod.owner, &pod.workload()].into_iter().flatten().map(|owner| key(&pod.namespace, owner)),
         );
     }
-    for workload in &workloads {
+    for workload in workloads {
         if let Some(owner) = &workload.owner
             && staffed.contains(&own(workload))
         {
             staffed.insert(key(&workload.template.namespace, owner));
         }
     }
-    let taken: BTreeSet<(SmolStr, SmolStr)> =
-        pods.iter().map(|pod| (pod.namespace.clone(), pod.name.clone())).collect();
-    let mut stand_ins: BTreeMap<(SmolStr, SmolStr), Pod> = BTreeMap::new();
     for workload in workloads {
         let made_by_known = workload
             .owner
             .as_ref()
             .is_some_and(|owner| known.contains(&key(&workload.template.namespace, owner)));
-        let name = (workload.template.namespace.clone(), workload.template.name.clone());
-        if !made_by_known && !staffed.contains(&own(&workload)) && !taken.contains(&name) {
-            let stand_in = Pod { stand_in: Some(workload.kind.clone()), ..workload.template };
-            // Two workloads of one name (a Deployment and a Job): the first by kind keeps the name.
-            match stand_ins.entry(name) {
-                std::collections::btree_map::Entry::Vacant(free) => drop(free.insert(stand_in)),
-                std::collections::btree_map::Entry::Occupied(mut held) => {
-                    if stand_in.stand_in < held.get().stand_in {
-                        held.insert(stand_in);
-                    }
-                }
-            }
+        if !made_by_known && !staffed.contains(&own(workload)) {
+            pods.push(Pod { stand_in: Some(workload.kind.clone()), ..workload.template.clone() });
         }
     }
-    pods.extend(stand_ins.into_values());
     pods
 }

@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 use crate::address::{Family, NotInBlock};
 use crate::diagnostic::Location;
 use crate::flow::{Flow, Party, Who};
-use crate::matching::{Context, Match};
+use crate::matching::Context;
 use crate::policy::{Action, Direction, Object, Peer, Peers, Rule, TrafficMatch, TrafficMatches};
 use crate::traffic::PortRange;
 
@@ -81,6 +81,8 @@ pub enum Exemption {
     OwnAddress,
     /// It is a pod that its own node reaches.
     OwnNode,
+    /// It is IPv6 neighbour discovery, without which there is no IPv6.
+    NeighbourDiscovery,
 }
 
 /// A rule that decided.
@@ -294,14 +296,16 @@ impl Cause {
 impl Context<'_> {
     /// Why a rule does not match a connection, or what in it cannot be read.
     pub(crate) fn reason(&self, rule: &Rule, subject: usize, peer: Party, flow: &Flow) -> StepResult {
-        let peers = self.peers(&rule.peers, peer, subject);
-        let traffic = self.traffics(&rule.traffic, flow);
-        match (peers, traffic) {
-            (Match::Yes, Match::Yes) => StepResult::Matched,
-            (Match::No, _) => self.why_not_peer(&rule.peers, peer, subject),
-            (_, Match::No) => self.why_not_traffic(&rule.traffic, flow),
-            _ => StepResult::FailedClosed { why: unknowns(rule) },
+        if let Some(what) = rule.unknown() {
+            return StepResult::FailedClosed { why: what.to_owned() };
         }
+        if !self.peers(&rule.peers, peer, subject) {
+            return self.why_not_peer(&rule.peers, peer, subject);
+        }
+        if !self.traffics(&rule.traffic, flow) {
+            return self.why_not_traffic(&rule.traffic, flow);
+        }
+        StepResult::Matched
     }
 
     fn why_not_peer(&self, peers: &Peers, party: Party, subject: usize) -> StepResult {
@@ -427,23 +431,4 @@ fn listed<T: std::fmt::Display>(all: &[T], what: &str) -> String {
     let shown: Vec<String> = all.iter().take(4).map(ToString::to_string).collect();
     let more = all.len() - shown.len();
     if more == 0 { shown.join("; ") } else { format!("{} and {more} more {what}", shown.join("; ")) }
-}
-
-/// What in a rule cannot be read.
-fn unknowns(rule: &Rule) -> String {
-    let mut all: Vec<&str> = Vec::new();
-    if let Peers::Of(peers) = &rule.peers {
-        all.extend(peers.iter().filter_map(|peer| match peer {
-            Peer::Unknown(what) => Some(what.as_str()),
-            _ => None,
-        }));
-    }
-    if let TrafficMatches::Of(matches) = &rule.traffic {
-        all.extend(matches.iter().filter_map(|one| match one {
-            TrafficMatch::Unknown(what) => Some(what.as_str()),
-            _ => None,
-        }));
-    }
-    all.dedup();
-    all.join("; ")
 }

@@ -160,12 +160,15 @@ fn what_cannot_be_read_fails_closed() {
             assert_eq!(verdict(&snapshot, "x/a -> y/b tcp/80"), want, "{action}");
         }
     }
-    // A known alternative beside it still counts, and a port that is excluded stays excluded.
-    let beside = peers([Peer::Unknown("new".to_owned()), Peer::Pods(pods("ns=x", ""))]);
-    let snapshot = with([tiered("t", 100, 1.0, [about_all(Pass, beside, tcp(80, 80))])]);
-    assert_eq!(verdict(&snapshot, "x/a -> y/b tcp/80"), "allow");
-    assert_eq!(verdict(&snapshot, "z/a -> y/b tcp/80"), "deny");
-    assert_eq!(verdict(&snapshot, "z/a -> y/b tcp/81"), "allow");
+    // The whole rule fails closed, whatever stands beside the unknown: an Allow matches no traffic, others deny all.
+    let beside = || peers([Peer::Unknown("new".to_owned()), Peer::Pods(pods("ns=x", ""))]);
+    for (action, want) in [(Allow, "reject"), (Deny, "deny"), (Pass, "deny")] {
+        let first = about_all(action, beside(), tcp(80, 80));
+        let snapshot = with([tiered("t", 100, 1.0, [first, every(Ingress, Reject)])]);
+        for flow in ["x/a -> y/b tcp/80", "z/a -> y/b tcp/80", "z/a -> y/b tcp/81"] {
+            assert_eq!(verdict(&snapshot, flow), want, "{action} {flow}");
+        }
+    }
     // In a union an unreadable rule allows nobody.
     let np = network_policy(
         "np",
@@ -320,6 +323,65 @@ fn host_network_pods_are_their_node() {
     };
     assert_eq!(shut(Options::default()), Verdict::Allow, "it is x/a's own node");
     assert_eq!(shut(ignore), Verdict::Deny);
+}
+
+#[test]
+fn a_host_network_pod_is_its_node_whichever_of_the_two_it_tells() {
+    let host = |node: Option<&str>, address: &str| {
+        let mut objects = world();
+        let pod = pod("x", "host", "", address);
+        objects.pods.push(palisade_model::cluster::Pod {
+            host_network: true,
+            node: node.map(Into::into),
+            ..pod
+        });
+        let by_address = peers([Peer::Addresses(Block::new("172.18.0.3/32".parse().unwrap(), []))]);
+        let by_node = peers([Peer::Nodes(selector("kind=node"))]);
+        objects.policies.push(tiered(
+            "t",
+            100,
+            1.0,
+            [
+                rule(Egress, Reject, PodSet::everything(), by_address, tcp(80, 80)),
+                rule(Egress, Deny, PodSet::everything(), by_node, tcp(81, 81)),
+            ],
+        ));
+        let snapshot = Snapshot::new(objects);
+        [verdict(&snapshot, "y/a -> x/host tcp/80"), verdict(&snapshot, "y/a -> x/host tcp/81")]
+    };
+    assert_eq!(host(Some("n1"), ""), ["reject", "deny"], "without a status");
+    assert_eq!(host(None, "172.18.0.3"), ["reject", "deny"], "without a node's name");
+}
+
+#[test]
+fn the_address_of_its_node_is_known_from_a_pods_own_status() {
+    let mut objects = Objects { nodes: Vec::new(), ..world() };
+    for pod in &mut objects.pods {
+        pod.host_addresses = vec!["172.18.0.2".parse().unwrap()];
+    }
+    objects.policies.push(tiered("t", 100, 1.0, [every(Ingress, Deny)]));
+    let snapshot = Snapshot::new(objects);
+    assert_eq!(verdict(&snapshot, "ip:172.18.0.2 -> x/a tcp/80"), "allow");
+    assert_eq!(verdict(&snapshot, "ip:172.18.0.3 -> x/a tcp/80"), "deny");
+}
+
+#[test]
+fn neighbour_discovery_always_passes_and_only_on_ipv6() {
+    let snapshot = with([tiered("t", 100, 1.0, [every(Ingress, Deny)])]);
+    assert_eq!(verdict(&snapshot, "ip:fd00::99 -> x/a icmp/135"), "allow");
+    assert_eq!(verdict(&snapshot, "ip:fd00::99 -> x/a icmp/128"), "deny");
+    assert_eq!(verdict(&snapshot, "ip:10.9.9.9 -> x/a icmp/135"), "deny");
+}
+
+#[test]
+fn a_template_is_many_pods_and_none_of_them_is_another() {
+    let mut objects = world();
+    objects.pods.push(palisade_model::cluster::Pod {
+        stand_in: Some("Deployment".into()),
+        ..pod("x", "web", "", "")
+    });
+    objects.policies.push(tiered("t", 100, 1.0, [every(Ingress, Deny)]));
+    assert_eq!(verdict(&Snapshot::new(objects), "x/web -> x/web tcp/80"), "deny");
 }
 
 #[test]

@@ -94,6 +94,49 @@ fn nobody_stands_in_for_pods_that_are_there() {
 }
 
 #[test]
+fn the_dead_staff_nothing() {
+    let job = |finished| {
+        let mut job = workload("Job", "cron-1", owner("CronJob", "cron"));
+        job.template.terminated = finished;
+        job
+    };
+    let pod_of_job =
+        |terminated| Pod { terminated, owner: owner("Job", "cron-1"), ..pod("x", "cron-1-a", "", "") };
+    let all = |finished| Objects {
+        workloads: vec![workload("CronJob", "cron", None), job(finished)],
+        pods: vec![pod_of_job(finished)],
+        ..Objects::default()
+    };
+    let over = Snapshot::new(all(true));
+    assert_eq!(flows(&over, "x/cron -> ip:192.0.2.1 tcp/80"), ["x/cron -> 192.0.2.1 tcp/80"]);
+    assert!(over.pods().iter().any(|pod| pod.stand_in.as_deref() == Some("CronJob")));
+    // While the Job runs, its pod is the CronJob's, through two makers.
+    let running = Snapshot::new(all(false));
+    assert_eq!(flows(&running, "x/cron -> ip:192.0.2.1 tcp/80"), ["x/cron-1-a -> 192.0.2.1 tcp/80"]);
+}
+
+#[test]
+fn workloads_of_one_name_are_all_asked_about() {
+    let all = vec![workload("Deployment", "redis", None), workload("StatefulSet", "redis", None)];
+    let snapshot = Snapshot::new(Objects {
+        workloads: all,
+        pods: vec![pod("x", "redis", "", "")],
+        ..Objects::default()
+    });
+    assert_eq!(flows(&snapshot, "x/redis -> ip:192.0.2.1 tcp/80").len(), 3);
+}
+
+#[test]
+fn a_workload_never_stands_for_a_pod_and_itself() {
+    let mut objects = world();
+    for name in ["w-1", "w-2"] {
+        objects.pods.push(Pod { owner: owner("StatefulSet", "w"), ..pod("x", name, "", "") });
+    }
+    let snapshot = Snapshot::new(objects);
+    assert_eq!(flows(&snapshot, "x/w -> x/w tcp/80"), ["x/w-1 -> x/w-2 tcp/80", "x/w-2 -> x/w-1 tcp/80"]);
+}
+
+#[test]
 fn wildcards_stand_for_living_pods_and_never_for_a_pod_and_itself() {
     let mut objects = world();
     objects.pods.push(Pod { terminated: true, ..pod("x", "done", "", "10.0.0.9") });
@@ -146,6 +189,7 @@ fn service(objects: &mut Objects, target: TargetPort) {
         name: "s".into(),
         addresses: vec!["10.96.0.1".parse().unwrap()],
         ports: vec![ServicePort { name: "".into(), protocol: Protocol::Tcp, port: 8080, target }],
+        publish_not_ready: false,
         selector: Some(selector("app=b")),
         at: None,
     });
@@ -189,6 +233,45 @@ fn endpoints_tell_better_than_the_selector() {
         flows(&snapshot, "z/a -> svc:x/s tcp/8080"),
         ["z/a -> y/a tcp/9090", "z/a -> 203.0.113.7 tcp/9090"]
     );
+}
+
+#[test]
+fn a_slice_serves_the_ports_it_names() {
+    let mut objects = world();
+    service(&mut objects, TargetPort::Number(80));
+    objects.services[0].ports[0].name = "metrics".into();
+    let slice = |ports: Vec<(&str, u16)>, ready: &str| Endpoints {
+        namespace: "x".into(),
+        service: "s".into(),
+        ports: ports.into_iter().map(|(name, port)| (name.into(), Protocol::Tcp, port)).collect(),
+        ready: vec![ready.parse().unwrap()],
+    };
+    objects.endpoints.push(slice(vec![("web", 8080)], "10.0.0.0"));
+    objects.endpoints.push(slice(vec![("web", 8080), ("metrics", 9100)], "10.0.0.1"));
+    assert_eq!(flows(&Snapshot::new(objects), "z/a -> svc:x/s tcp/8080"), ["z/a -> x/b tcp/9100"]);
+}
+
+#[test]
+fn a_cluster_address_leads_to_endpoints_of_its_family() {
+    let mut objects = world();
+    service(&mut objects, TargetPort::Number(80));
+    objects.services[0].addresses.push("fd96::1".parse().unwrap());
+    let snapshot = Snapshot::new(objects);
+    let to = |text: &str| {
+        snapshot.flows(&text.parse().unwrap()).unwrap()[0].destination.address.unwrap().to_string()
+    };
+    assert_eq!(to("z/a -> ip:10.96.0.1 tcp/8080"), "10.0.0.1");
+    assert_eq!(to("z/a -> ip:fd96::1 tcp/8080"), "fd00::1");
+}
+
+#[test]
+fn nobody_connects_across_families() {
+    let mut objects = world();
+    objects.pods.push(pod("x", "four", "", "10.0.0.44"));
+    objects.pods.push(pod("x", "six", "", "fd00::66"));
+    let snapshot = Snapshot::new(objects);
+    assert!(refused(&snapshot, "x/four -> x/six tcp/80").contains("no address family in common"));
+    assert!(!flows(&snapshot, "x/* -> x/six tcp/80").contains(&"x/four -> x/six tcp/80".to_owned()));
 }
 
 #[test]

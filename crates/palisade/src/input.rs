@@ -105,8 +105,9 @@ impl Input {
         entries.sort();
         for entry in entries {
             let hidden = entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-            let manifest =
-                entry.extension().is_some_and(|extension| EXTENSIONS.iter().any(|e| extension == *e));
+            let known =
+                |extension: &std::ffi::OsStr| EXTENSIONS.iter().any(|e| extension.eq_ignore_ascii_case(e));
+            let manifest = entry.extension().is_some_and(known);
             if !hidden && (manifest || entry.is_dir()) {
                 self.path(&entry, above, depth + 1, manifest);
             }

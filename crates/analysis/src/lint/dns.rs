@@ -82,5 +82,5 @@ fn opens_dns(rule: &Rule) -> bool {
             TrafficMatch::Unknown(_) => false,
         }),
     };
-    somebody && traffic
+    somebody && traffic && rule.unknown().is_none()
 }

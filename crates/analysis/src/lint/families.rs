@@ -2,7 +2,7 @@
 
 use palisade_model::address::Family;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
-use palisade_model::policy::{Action, Peer, Peers};
+use palisade_model::policy::{Action, Peer, Peers, Rule};
 use palisade_model::snapshot::Snapshot;
 
 use super::about_rule;
@@ -17,21 +17,29 @@ pub static ONE_FAMILY: Code = Code {
 
 pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     for policy in snapshot.policies() {
-        for rule in &policy.rules {
-            let Peers::Of(peers) = &rule.peers else { continue };
-            let all_of = |family| {
-                let whole = move |peer: &Peer| matches!(peer, Peer::Addresses(block) if block.family() == family && block.cidr().prefix_len() == 0);
-                peers.iter().any(whole)
-            };
-            if all_of(Family::V4) && !all_of(Family::V6) {
-                let effect = match rule.action {
-                    Action::Allow => "IPv6 stays closed",
-                    Action::Deny | Action::Reject => "IPv6 is not denied",
-                    Action::Pass => "IPv6 is not passed",
-                };
-                let message = format!("0.0.0.0/0 is IPv4 only: {effect}");
-                found.push(about_rule(&ONE_FAMILY, policy, rule, "", message).help("add a peer with ::/0"));
+        for rule in policy.rules.iter().filter(|rule| whole(rule, Family::V4)) {
+            // The other family may well have a rule of its own.
+            let beside =
+                policy.rules.iter().filter(|r| r.direction == rule.direction && r.action == rule.action);
+            if beside.into_iter().any(|rule| whole(rule, Family::V6)) {
+                continue;
             }
+            let effect = match rule.action {
+                Action::Allow => "IPv6 stays closed",
+                Action::Deny | Action::Reject => "IPv6 is not denied",
+                Action::Pass => "IPv6 is not passed",
+            };
+            let message = format!("0.0.0.0/0 is IPv4 only: {effect}");
+            found.push(about_rule(&ONE_FAMILY, policy, rule, "", message).help("add a peer with ::/0"));
         }
     }
+}
+
+/// Whether a rule names every address of a family.
+fn whole(rule: &Rule, family: Family) -> bool {
+    let all = |peer: &Peer| match peer {
+        Peer::Addresses(block) => block.family() == family && block.cidr().prefix_len() == 0,
+        _ => false,
+    };
+    matches!(&rule.peers, Peers::Of(peers) if peers.iter().any(all))
 }

@@ -2,7 +2,7 @@
 
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::flow::{Party, Who};
-use palisade_model::matching::{Context, Match};
+use palisade_model::matching::Context;
 use palisade_model::options::Options;
 use palisade_model::policy::{Direction, Peer, Peers, Policy, Rule, TrafficMatch, TrafficMatches};
 use palisade_model::snapshot::Snapshot;
@@ -45,7 +45,11 @@ fn report(policy: &Policy, rule: &Rule, wanted: &TrafficMatch, name: &str) -> Di
         Direction::Ingress => "the pods it selects",
         Direction::Egress => "its peers",
     };
-    let message = format!("none of {who} has a port {wanted}: this part of the rule matches nothing");
+    let port = match wanted {
+        TrafficMatch::Named(Some(protocol), name) => format!("{protocol} port named {name}"),
+        _ => format!("port named {name}"),
+    };
+    let message = format!("none of {who} has a {port}: this part of the rule matches nothing");
     let list = if policy.object.kind == "ClusterNetworkPolicy" { ".protocols" } else { ".ports" };
     about_rule(&RESOLVES_NOWHERE, policy, rule, list, message)
         .help(format!("declare a container port named {name}, or write its number"))
@@ -82,5 +86,5 @@ fn of_peer<'s>(
     };
     let party =
         |pod: usize| Party { who: Who::Pod(pod), address: snapshot.pods()[pod].addresses.first().copied() };
-    Box::new(here.filter(move |pod| context.peer(peer, party(*pod), subject) == Match::Yes))
+    Box::new(here.filter(move |pod| context.peer(peer, party(*pod), subject)))
 }

@@ -43,7 +43,11 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
                         "to"
                     };
                     let message = format!("no pod matches this peer: {set}");
-                    let part = format!(".{list}[{index}]");
+                    // One entry of an admin policy may be several peers here (`networks`), so its place is not known.
+                    let part = match policy.object.kind.as_str() {
+                        "NetworkPolicy" => format!(".{list}[{index}]"),
+                        _ => format!(".{list}"),
+                    };
                     let mut diagnostic = about_rule(&PEER_SELECTS_NOTHING, policy, rule, &part, message);
                     diagnostic.help = help(snapshot, set);
                     found.push(diagnostic);

@@ -64,13 +64,15 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
             .iter()
             .enumerate()
             .flat_map(|(index, a)| policies[index + 1..].iter().map(move |b| (*a, *b)));
-        for (a, b) in pairs.filter(|(a, b)| !shared(a, b).is_empty()).take(MOST_PAIRS) {
-            found.extend(report(&context, a, b, priority));
-        }
+        let ties = pairs.filter_map(|(a, b)| report(&context, a, b, priority));
+        found.extend(ties.take(MOST_PAIRS));
     }
 }
 
 fn report(context: &Context<'_>, a: &Policy, b: &Policy, priority: Priority) -> Option<Diagnostic> {
+    if shared(a, b).is_empty() || disjoint_policies(a, b) {
+        return None;
+    }
     let both = |pod: &usize| {
         shared(a, b).into_iter().any(|d| applies(context, a, d, *pod) && applies(context, b, d, *pod))
     };
@@ -82,7 +84,6 @@ fn report(context: &Context<'_>, a: &Policy, b: &Policy, priority: Priority) -> 
             let pod = &context.snapshot.pods()[pod];
             (&TIE, format!("{names}, and both apply to {}/{}", pod.namespace, pod.name))
         }
-        None if disjoint_policies(a, b) => return None,
         None if nobody_known => (&TIE, format!("{names}, and may apply to the same pods")),
         None => (&SAME_PRIORITY, names),
     };

@@ -1,5 +1,7 @@
 //! The format: a document into a test, or a located diagnostic that says what is wrong with it.
 
+use std::collections::BTreeSet;
+
 use palisade_dialects::codes;
 use palisade_dialects::source::tree::{Node, Source, Span, Value};
 use palisade_model::diagnostic::{Diagnostic, Location};
@@ -181,8 +183,8 @@ impl Reading<'_> {
         self.keys(node, &["kind", "apiVersion", "name", "description", "world", "options", "steps"])?;
         let steps =
             self.items(node, "steps")?.iter().map(|step| self.step(step)).collect::<Read<Vec<_>>>()?;
-        if steps.is_empty() {
-            return Err(self.wrong(node.span, "a PolicyTest needs at least one step"));
+        if steps.iter().all(|step| step.expect.is_empty()) {
+            return Err(self.wrong(node.span, "a PolicyTest needs a step that expects something"));
         }
         Ok(PolicyTest {
             name: self.text(node, "name")?.unwrap_or_default(),
@@ -331,6 +333,10 @@ impl Reading<'_> {
         let Value::Map(entries) = &node.value else {
             return Err(self.wrong(node.span, format!("expected a mapping, found {}", node.value.kind())));
         };
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        if let Some(twice) = entries.iter().find(|entry| !seen.insert(&entry.key)) {
+            return Err(self.wrong(twice.key_span, format!("{} is written twice", twice.key)));
+        }
         match entries.iter().find(|entry| !known.contains(&&*entry.key)) {
             None => Ok(()),
             Some(entry) => {

@@ -45,8 +45,8 @@ pub struct Draft {
 pub struct RuleDraft {
     /// Its name.
     pub name: Option<SmolStr>,
-    /// What it does.
-    pub action: Action,
+    /// What it does, or the words for what it says instead.
+    pub action: Result<Action, String>,
     /// Who is at the other end.
     pub peers: Vec<Peer>,
     /// What is carried.
@@ -85,7 +85,8 @@ impl Draft {
         for (direction, drafts) in [(Direction::Ingress, self.ingress), (Direction::Egress, self.egress)] {
             let path = spec.child(direction.as_str());
             for (index, draft) in drafts.into_iter().enumerate() {
-                let (peers, traffic) = match unreadable.clone().or(draft.unreadable) {
+                let unreadable = unreadable.clone().or(draft.unreadable).or(draft.action.clone().err());
+                let (peers, traffic) = match unreadable {
                     Some(why) => (vec![Peer::Unknown(why)], TrafficMatches::Any),
                     None => (draft.peers, draft.traffic),
                 };
@@ -94,7 +95,7 @@ impl Draft {
                     index: u32::try_from(index).unwrap_or(u32::MAX),
                     name: draft.name,
                     subjects: Arc::clone(&subjects),
-                    action: draft.action,
+                    action: draft.action.unwrap_or(Action::Deny),
                     peers: Peers::Of(peers),
                     traffic,
                     at: Some(reader.locate(&path.index(index))),
@@ -113,7 +114,7 @@ impl RuleDraft {
     pub fn unreadable(why: String) -> Self {
         RuleDraft {
             name: None,
-            action: Action::Deny,
+            action: Ok(Action::Deny),
             peers: Vec::new(),
             traffic: TrafficMatches::Any,
             unreadable: Some(why),
@@ -147,10 +148,11 @@ pub fn priority(written: Option<&Whole>) -> Result<Priority, String> {
     }
 }
 
-/// What a rule does: one of the words of its API, or else it denies.
-pub fn action(written: Option<&Text>, words: &[(&str, Action)]) -> Action {
+/// What a rule does: one of the words of its API.
+pub fn action(written: Option<&Text>, words: &[(&str, Action)]) -> Result<Action, String> {
     let word = written.map_or("", |text| text.as_str());
-    words.iter().find(|(known, _)| *known == word).map_or(Action::Deny, |(_, action)| *action)
+    let known = words.iter().find(|(known, _)| *known == word);
+    known.map(|(_, action)| *action).ok_or_else(|| format!("action {word:?}"))
 }
 
 /// A selector where one must be.

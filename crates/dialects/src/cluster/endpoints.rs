@@ -39,10 +39,10 @@ fn read_endpoints(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> 
     metadata(node, &Path::root(), reader);
     let path = Path::new("subsets");
     let mut all = Vec::new();
-    for (index, subset) in items(node, "subsets").iter().enumerate() {
+    for (index, subset) in items(node, "subsets", &Path::root(), reader).iter().enumerate() {
         let path = path.index(index);
         let mut ready = Vec::new();
-        for (index, item) in items(subset, "addresses").iter().enumerate() {
+        for (index, item) in items(subset, "addresses", &path, reader).iter().enumerate() {
             let path = path.child("addresses");
             ready.extend(address(text(item, "ip").unwrap_or(""), &path.index(index), reader));
         }
@@ -60,14 +60,14 @@ fn read_slice(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Opti
     }
     let path = Path::new("endpoints");
     let mut ready: Vec<IpAddr> = Vec::new();
-    for (index, endpoint) in items(node, "endpoints").iter().enumerate() {
+    for (index, endpoint) in items(node, "endpoints", &Path::root(), reader).iter().enumerate() {
         // Absent means ready: "a nil value should be interpreted as true".
         let not_ready =
             matches!(dig(endpoint, "conditions.ready").map(|n| &n.value), Some(Value::Bool(false)));
         if not_ready {
             continue;
         }
-        for text in items(endpoint, "addresses").iter().filter_map(Node::as_str) {
+        for text in items(endpoint, "addresses", &path.index(index), reader).iter().filter_map(Node::as_str) {
             ready.extend(address(text, &path.index(index), reader));
         }
     }
@@ -82,11 +82,11 @@ fn endpoints(
     ready: Vec<IpAddr>,
     reader: &mut Reader<'_>,
 ) -> Endpoints {
-    let path = path.child("ports");
     let mut ports: Vec<(SmolStr, Protocol, u16)> = Vec::new();
-    for (index, item) in items(node, "ports").iter().enumerate() {
+    for (index, item) in items(node, "ports", path, reader).iter().enumerate() {
+        let path = path.child("ports");
         if let (Some(number), Some(protocol)) =
-            (port(item, "port"), protocol(item, &path.index(index), reader))
+            (port(item, "port", &path.index(index), reader), protocol(item, &path.index(index), reader))
         {
             ports.push((text(item, "name").unwrap_or("").into(), protocol, number));
         }

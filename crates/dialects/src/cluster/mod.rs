@@ -17,7 +17,7 @@ use crate::codes;
 use crate::decode::{Decode, Reader};
 use crate::meta::ObjectMeta;
 use crate::object::Header;
-use crate::source::tree::{Node, Value};
+use crate::source::tree::Node;
 
 /// Validates nothing: an update of an object that is no policy is the API server's business.
 fn no_update(_: &Node<'_>, _: &Header, _: &Node<'_>, _: &mut Reader<'_>) {}
@@ -38,24 +38,39 @@ fn text<'n>(node: &'n Node<'_>, path: &str) -> Option<&'n str> {
     dig(node, path)?.as_str()
 }
 
-/// The items of a field that is a list; nothing when it is not.
-fn items<'n, 's>(node: &'n Node<'s>, path: &str) -> &'n [Node<'s>] {
-    match dig(node, path).map(|node| &node.value) {
-        Some(Value::List(items)) => items,
-        _ => &[],
-    }
+/// The items of a field that is a list. Anything else that is there is reported, and nothing is read of it.
+fn items<'n, 's>(node: &'n Node<'s>, at: &str, path: &Path<'_>, reader: &mut Reader<'_>) -> &'n [Node<'s>] {
+    let field = dig(node, at);
+    field
+        .and_then(|field| below(at, path, reader, |path, reader| reader.list(field, path)))
+        .unwrap_or_default()
 }
 
 /// A field that is `true`.
-fn is_true(node: &Node<'_>, path: &str) -> bool {
-    matches!(dig(node, path).map(|node| &node.value), Some(Value::Bool(true)))
+fn is_true(node: &Node<'_>, at: &str, path: &Path<'_>, reader: &mut Reader<'_>) -> bool {
+    let field = dig(node, at);
+    field
+        .and_then(|field| below(at, path, reader, |path, reader| bool::decode(field, path, reader)))
+        .unwrap_or(false)
 }
 
 /// A port number.
-fn port(node: &Node<'_>, path: &str) -> Option<u16> {
-    match dig(node, path)?.value {
-        Value::Integer(number) => u16::try_from(number).ok().filter(|port| *port > 0),
-        _ => None,
+fn port(node: &Node<'_>, at: &str, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<u16> {
+    let field = dig(node, at)?;
+    let number = below(at, path, reader, |path, reader| i64::decode(field, path, reader))?;
+    u16::try_from(number).ok().filter(|port| *port > 0)
+}
+
+/// Does something with the path of a field that is a dotted way below another.
+fn below<T>(
+    at: &str,
+    path: &Path<'_>,
+    reader: &mut Reader<'_>,
+    read: impl FnOnce(&Path<'_>, &mut Reader<'_>) -> T,
+) -> T {
+    match at.split_once('.') {
+        Some((first, rest)) => below(rest, &path.child(first), reader, read),
+        None => read(&path.child(at), reader),
     }
 }
 

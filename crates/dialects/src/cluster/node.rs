@@ -20,7 +20,7 @@ fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Low
     let path = path.child("addresses");
     // Internal addresses first: they are what other endpoints see.
     let mut addresses: Vec<(bool, IpAddr)> = Vec::new();
-    for (index, item) in items(node, "status.addresses").iter().enumerate() {
+    for (index, item) in items(node, "status.addresses", &Path::root(), reader).iter().enumerate() {
         let kind = text(item, "type").unwrap_or("");
         if (kind == "InternalIP" || kind == "ExternalIP")
             && let Some(address) = address(text(item, "address").unwrap_or(""), &path.index(index), reader)

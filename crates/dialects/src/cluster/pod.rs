@@ -19,8 +19,9 @@ fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Low
     pod.namespace = header.namespace.clone().unwrap_or_default();
     pod.name = header.name.clone();
     pod.addresses = addresses(node, reader);
+    pod.host_addresses = host_addresses(node, reader);
     pod.terminated = matches!(text(node, "status.phase"), Some("Succeeded" | "Failed"));
-    pod.ready = ready(node);
+    pod.ready = ready(node, reader);
     pod.at = Some(header.at.clone());
     Some(Lowered::Pod(pod))
 }
@@ -33,10 +34,10 @@ pub(super) fn described(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_
         let path = path.child("spec");
         // Sidecars are init containers that keep running: their ports are served, after those of the others.
         let sidecar = |container: &&Node<'_>| text(container, "restartPolicy") == Some("Always");
-        for (index, container) in items(spec, "containers").iter().enumerate() {
+        for (index, container) in items(spec, "containers", &path, reader).iter().enumerate() {
             container_ports(container, &path.child("containers").index(index), reader, &mut ports);
         }
-        for (index, container) in items(spec, "initContainers").iter().enumerate() {
+        for (index, container) in items(spec, "initContainers", &path, reader).iter().enumerate() {
             if sidecar(&container) {
                 container_ports(container, &path.child("initContainers").index(index), reader, &mut ports);
             }
@@ -45,7 +46,7 @@ pub(super) fn described(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_
     Pod {
         labels: meta.labels(),
         node: text(node, "spec.nodeName").filter(|name| !name.is_empty()).map(Into::into),
-        host_network: is_true(node, "spec.hostNetwork"),
+        host_network: is_true(node, "spec.hostNetwork", path, reader),
         ready: true,
         ports,
         owner: meta.owner(),
@@ -59,10 +60,12 @@ fn container_ports(
     reader: &mut Reader<'_>,
     ports: &mut Vec<ContainerPort>,
 ) {
-    for (index, item) in items(container, "ports").iter().enumerate() {
+    for (index, item) in items(container, "ports", path, reader).iter().enumerate() {
         let path = path.child("ports");
         let path = path.index(index);
-        if let (Some(number), Some(protocol)) = (port(item, "containerPort"), protocol(item, &path, reader)) {
+        if let (Some(number), Some(protocol)) =
+            (port(item, "containerPort", &path, reader), protocol(item, &path, reader))
+        {
             ports.push(ContainerPort { name: text(item, "name").map(Into::into), protocol, number });
         }
     }
@@ -82,7 +85,7 @@ fn addresses(node: &Node<'_>, reader: &mut Reader<'_>) -> Vec<IpAddr> {
     if let Some(primary) = text(node, "status.podIP").filter(|text| !text.is_empty()) {
         add(primary, &status.child("podIP"), reader);
     }
-    for (index, item) in items(node, "status.podIPs").iter().enumerate() {
+    for (index, item) in items(node, "status.podIPs", &Path::root(), reader).iter().enumerate() {
         if let Some(ip) = text(item, "ip") {
             add(ip, &status.child("podIPs").index(index), reader);
         }
@@ -90,8 +93,22 @@ fn addresses(node: &Node<'_>, reader: &mut Reader<'_>) -> Vec<IpAddr> {
     addresses
 }
 
+/// `status.hostIP` and `status.hostIPs`.
+fn host_addresses(node: &Node<'_>, reader: &mut Reader<'_>) -> Vec<IpAddr> {
+    let path = Path::new("status");
+    let path = path.child("hostIP");
+    let listed =
+        items(node, "status.hostIPs", &Path::root(), reader).iter().filter_map(|item| text(item, "ip"));
+    let all = text(node, "status.hostIP").into_iter().chain(listed).filter(|ip| !ip.is_empty());
+    let mut addresses: Vec<IpAddr> = all.filter_map(|ip| address(ip, &path, reader)).collect();
+    addresses.dedup();
+    addresses
+}
+
 /// The Ready condition; a pod without one (a manifest) is taken for ready.
-fn ready(node: &Node<'_>) -> bool {
-    let condition = items(node, "status.conditions").iter().find(|item| text(item, "type") == Some("Ready"));
+fn ready(node: &Node<'_>, reader: &mut Reader<'_>) -> bool {
+    let condition = items(node, "status.conditions", &Path::root(), reader)
+        .iter()
+        .find(|item| text(item, "type") == Some("Ready"));
     condition.is_none_or(|condition| text(condition, "status") != Some("False"))
 }

@@ -3,7 +3,7 @@
 use palisade_model::cluster::{Service, ServicePort, TargetPort};
 use palisade_model::label::{Requirement, Selector};
 
-use super::{address, dig, items, metadata, no_update, port, protocol, text};
+use super::{address, dig, is_true, items, metadata, no_update, port, protocol, text};
 use crate::apimachinery::field::Path;
 use crate::decode::{Decode, Reader, StringMap};
 use crate::object::{Header, Kind, Lowered};
@@ -17,7 +17,7 @@ fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Low
     metadata(node, &Path::root(), reader);
     let spec = Path::new("spec");
     let mut addresses = Vec::new();
-    let listed = items(node, "spec.clusterIPs").iter().filter_map(Node::as_str);
+    let listed = items(node, "spec.clusterIPs", &Path::root(), reader).iter().filter_map(Node::as_str);
     for text in text(node, "spec.clusterIP").into_iter().chain(listed) {
         if text != "None" && !text.is_empty() {
             addresses.extend(address(text, &spec.child("clusterIP"), reader));
@@ -28,7 +28,7 @@ fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Low
         .and_then(|selector| StringMap::decode(selector, &spec.child("selector"), reader))
         .filter(|labels| !labels.is_empty())
         .map(|labels| Selector::new(labels.iter().map(|(key, value)| Requirement::equals(key, value))));
-    let ports = items(node, "spec.ports").iter().enumerate();
+    let ports = items(node, "spec.ports", &Path::root(), reader).iter().enumerate();
     let ports = ports.filter_map(|(index, item)| {
         let path = spec.child("ports");
         service_port(item, &path.index(index), reader)
@@ -38,16 +38,17 @@ fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Low
         name: header.name.clone(),
         ports: ports.collect(),
         addresses,
+        publish_not_ready: is_true(node, "spec.publishNotReadyAddresses", &Path::root(), reader),
         selector,
         at: Some(header.at.clone()),
     }))
 }
 
 fn service_port(item: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<ServicePort> {
-    let number = port(item, "port")?;
+    let number = port(item, "port", path, reader)?;
     let target = match dig(item, "targetPort").map(|node| &node.value) {
         Some(Value::String(name)) => TargetPort::Name(name.as_ref().into()),
-        _ => TargetPort::Number(port(item, "targetPort").unwrap_or(number)),
+        _ => TargetPort::Number(port(item, "targetPort", path, reader).unwrap_or(number)),
     };
     let name = text(item, "name").unwrap_or("").into();
     Some(ServicePort { name, protocol: protocol(item, path, reader)?, port: number, target })

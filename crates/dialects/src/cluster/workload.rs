@@ -40,24 +40,26 @@ fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Low
     let root = Path::root();
     let meta = metadata(node, &root, reader);
     let cron = header.kind == "CronJob";
-    let (at, path) =
-        if cron { ("spec.jobTemplate.spec.template", "jobTemplate") } else { ("spec.template", "template") };
-    let template = dig(node, at)?;
     let spec = Path::new("spec");
-    let path = spec.child(path);
-    let mut pod = described(template, &path, reader);
+    let mut pod = if cron {
+        let job = spec.child("jobTemplate");
+        let job = job.child("spec");
+        described(dig(node, "spec.jobTemplate.spec.template")?, &job.child("template"), reader)
+    } else {
+        described(dig(node, "spec.template")?, &spec.child("template"), reader)
+    };
     pod.namespace = header.namespace.clone().unwrap_or_default();
     pod.name = header.name.clone();
     // A template may name a node only by mistake; the pods of one workload run on many.
     pod.node = None;
-    pod.terminated = header.kind == "Job" && finished(node);
+    pod.terminated = header.kind == "Job" && finished(node, reader);
     pod.at = Some(header.at.clone());
     Some(Lowered::Workload(Workload { kind: header.kind.clone(), owner: meta.owner(), template: pod }))
 }
 
 /// Whether a Job is over: its pods are then, too.
-fn finished(node: &Node<'_>) -> bool {
-    items(node, "status.conditions").iter().any(|condition| {
+fn finished(node: &Node<'_>, reader: &mut Reader<'_>) -> bool {
+    items(node, "status.conditions", &Path::root(), reader).iter().any(|condition| {
         matches!(text(condition, "type"), Some("Complete" | "Failed"))
             && text(condition, "status") == Some("True")
     })

@@ -54,12 +54,19 @@ pub(crate) fn isolation(
 fn annotated(text: &str, path: &Path<'_>, reader: &mut Reader<'_>) -> bool {
     let inner = Source::new("annotation", text);
     let limits = Limits::default();
-    let document = json::documents(&inner, &limits).next();
+    let mut documents = json::documents(&inner, &limits);
+    let (document, more) = (documents.next(), documents.next());
     let mut found = Vec::new();
     let written = match &document {
-        Some(Ok(node)) => {
+        Some(Ok(node)) if more.is_none() => {
             let mut inside = Reader::new(&inner, node, &mut found);
+            inside.duplicates(node, &Path::root(), true);
             NamespaceNetworkPolicy::decode(node, &Path::root(), &mut inside)
+        }
+        Some(Ok(_)) => {
+            let message = "there is more behind the annotation's JSON: the namespace counts as isolated";
+            reader.report(&codes::BETA_ANNOTATION, path, message);
+            return true;
         }
         Some(Err(error)) => {
             let message =

@@ -13,7 +13,7 @@ mod tests;
 use std::borrow::Cow;
 
 use super::limits::Limits;
-use super::syntax::SyntaxError;
+use super::syntax::{SyntaxError, SyntaxErrorKind};
 use super::tree::{Entry, Node, Source, Span, Value};
 
 /// The documents of a JSON text; see [`documents`].
@@ -30,7 +30,8 @@ pub struct Documents<'s> {
     entries: Vec<Entry<'s>>,
 }
 
-/// The documents of a JSON text, one after the other. The first error is the last item.
+/// The documents of a JSON text, one after the other. After an error the next line that
+/// begins with an object or a list is the next document.
 pub fn documents<'s>(source: &'s Source, limits: &'s Limits) -> Documents<'s> {
     let text = source.text();
     Documents {
@@ -336,14 +337,33 @@ impl<'s> Documents<'s> {
     }
 }
 
+impl Documents<'_> {
+    /// Where to go on after an error: at the next line that begins with an object or a list, as JSON lines do. Inside an
+    /// indented document no line does.
+    fn next_document(&self, error: &SyntaxError) -> usize {
+        let end = self.bytes.len();
+        if error.kind == SyntaxErrorKind::Limit {
+            return end;
+        }
+        let mut from = error.span.start as usize;
+        while let Some(line) = self.bytes.get(from..).and_then(|rest| memchr::memchr(b'\n', rest)) {
+            from += line + 1;
+            if matches!(self.bytes.get(from), Some(b'{' | b'[')) {
+                return from;
+            }
+        }
+        end
+    }
+}
+
 impl<'s> Iterator for Documents<'s> {
     type Item = Result<Node<'s>, SyntaxError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.peek()?;
         let result = self.document();
-        if result.is_err() {
-            self.at = self.bytes.len();
+        if let Err(error) = &result {
+            self.at = self.next_document(error);
         }
         Some(result)
     }

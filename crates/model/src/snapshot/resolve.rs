@@ -69,6 +69,9 @@ pub enum ResolveError {
     /// More connections than a question can be about.
     #[error("{0} stands for more than {MOST_FLOWS} flows: ask about fewer pods")]
     TooMany(String),
+    /// The ends have no address family in common.
+    #[error("{0}: the two ends have no address family in common, so there is no such connection")]
+    NoCommonFamily(String),
     /// All that is left is a pod and itself.
     #[error("{0} matches no flow: a wildcard never stands for a pod and itself")]
     OnlySelf(String),
@@ -90,7 +93,14 @@ impl Snapshot {
         let sources = self.endpoints_of(&pattern.source)?;
         let via = self.service_of(&pattern.destination)?;
         let destinations: Vec<(Found, u16)> = match via {
-            Some(via) => self.backends(&self.services[via], pattern.traffic)?,
+            Some(via) => {
+                let mut backends = self.backends(&self.services[via], pattern.traffic)?;
+                // A cluster address leads to endpoints of its own family.
+                if let EndpointPattern::Address(address) = pattern.destination {
+                    self.keep_family(&mut backends, Family::of(address));
+                }
+                backends
+            }
             None => {
                 let port = pattern.traffic.port;
                 self.endpoints_of(&pattern.destination)?.into_iter().map(|found| (found, port)).collect()
@@ -116,21 +126,30 @@ impl Snapshot {
                 flows.push(Flow { via, ..self.flow(*source, *destination, traffic) });
             }
         }
-        if via.is_some() {
-            self.keep_reachable(&mut flows);
+        if flows.is_empty() {
+            return Err(ResolveError::OnlySelf(pattern.to_string()));
         }
-        if flows.is_empty() { Err(ResolveError::OnlySelf(pattern.to_string())) } else { Ok(flows) }
+        // Nobody connects from one family to the other; of a service's backends, or a wildcard's pods, those are left
+        // out that the other end cannot reach.
+        flows.retain(|flow| match (flow.source.address, flow.destination.address) {
+            (Some(source), Some(destination)) => Family::of(source) == Family::of(destination),
+            _ => true,
+        });
+        if flows.is_empty() { Err(ResolveError::NoCommonFamily(pattern.to_string())) } else { Ok(flows) }
     }
 
-    /// A service of both families leads each client to the backends of a family that the client has, where there are any.
-    fn keep_reachable(&self, flows: &mut Vec<Flow>) {
-        let mismatched = |flow: &Flow| match (flow.source.address, flow.destination.address) {
-            (Some(source), Some(destination)) => Family::of(source) != Family::of(destination),
-            _ => false,
-        };
-        if !flows.iter().all(mismatched) {
-            flows.retain(|flow| !mismatched(flow));
-        }
+    /// Leaves only the backends that have an address of the family, each with that address.
+    fn keep_family(&self, backends: &mut Vec<(Found, u16)>, family: Family) {
+        backends.retain_mut(|((who, address), _)| {
+            let own = self.addresses(*who).iter().copied();
+            let given = *address;
+            let of_family = given.into_iter().chain(own).find(|address| Family::of(*address) == family);
+            let unaddressed = address.is_none() && self.addresses(*who).is_empty();
+            *address = of_family;
+            of_family.is_some() || unaddressed
+        });
+        backends.sort();
+        backends.dedup();
     }
 
     /// One connection. Where no address is given, both ends use the first family that both have.
@@ -178,7 +197,8 @@ impl Snapshot {
         let party = |party: Party| {
             let own = self.addresses(party.who);
             let address = own.iter().find(|address| Family::of(**address) == family).copied();
-            (address.is_some() || own.is_empty()).then_some(Party { address, ..party })
+            let unaddressed = own.is_empty() && party.who != Who::Outside;
+            (address.is_some() || unaddressed).then_some(Party { address, ..party })
         };
         Some(Flow { source: party(flow.source)?, destination: party(flow.destination)?, ..*flow })
     }
@@ -228,9 +248,7 @@ impl Snapshot {
             return Err(ResolveError::Nobody(format!("{namespace}/{name}")));
         };
         // No pod of that name: perhaps it is the name of what made the pods.
-        let made_by = |pod: &Pod| {
-            [pod.workload(), pod.owner.clone()].into_iter().flatten().any(|owner| owner.name == exact)
-        };
+        let made_by = |pod: &Pod| self.makers(pod).iter().any(|owner| owner.name == exact);
         let found: Vec<usize> = self
             .pods
             .iter()
@@ -319,7 +337,7 @@ impl Snapshot {
         } else {
             for endpoints in listed {
                 let served = |(name, protocol, _): &&(SmolStr, Protocol, u16)| {
-                    *protocol == port.protocol && (*name == port.name || endpoints.ports.len() == 1)
+                    *protocol == port.protocol && *name == port.name
                 };
                 if let Some((_, _, number)) = endpoints.ports.iter().find(served) {
                     let ready = endpoints.ready.iter();
@@ -336,7 +354,8 @@ impl Snapshot {
     fn selected_backends(&self, service: &Service, port: &ServicePort, backends: &mut Vec<(Found, u16)>) {
         let Some(selector) = &service.selector else { return };
         for (index, pod) in self.pods.iter().enumerate() {
-            let behind = pod.namespace == service.namespace && !pod.terminated && pod.ready;
+            let serves = pod.ready || service.publish_not_ready;
+            let behind = pod.namespace == service.namespace && !pod.terminated && serves;
             if behind && selector.matches(&pod.labels) {
                 let number = match &port.target {
                     TargetPort::Number(number) => Some(*number),

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::IpAddr;
 
+use palisade_dialects::codes;
 use palisade_model::address::Family;
-use palisade_model::diagnostic::{Diagnostic, Severity};
+use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::evaluate::evaluate;
-use palisade_model::flow::{Flow, FlowPattern};
+use palisade_model::flow::{EndpointPattern, Flow, FlowPattern};
 use palisade_model::options::Options;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::trace::{Evaluation, Verdict};
@@ -24,6 +25,8 @@ use crate::print::style::Look;
 
 /// How many connections of one question are listed beside the one that is explained.
 const LISTED: usize = 10;
+/// The same for programs.
+const LISTED_IN_JSON: usize = 10_000;
 
 pub fn run(arguments: &ExplainArgs, color: ColorChoice) -> Outcome {
     let errors = Look::stderr(color);
@@ -44,7 +47,9 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
     let names = names(&arguments.dns)?;
     let mut input = input::read(&arguments.input.files);
     if let Some(first) = input.found.iter().find(|_| input.unreadable) {
-        return Err(first.message.clone());
+        let file = first.location.as_ref().map(|at| at.file.to_string()).unwrap_or_default();
+        let named = first.message.starts_with(&file);
+        return Err(if named { first.message.clone() } else { format!("{file}: {}", first.message) });
     }
     let world = input::world(&mut input);
     let mut objects = world.into_objects();
@@ -56,6 +61,11 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
             Some((first, rest)) => format!("{first} in {place}\n{rest}"),
             None => format!("{error} in {place}"),
         }
+    });
+    // Whoever is missed may have been lost while reading.
+    let flows = flows.map_err(|message| match reservations(&input.found, errors) {
+        said if said.is_empty() => message,
+        said => format!("{message}\n{}", said.trim_end()),
     })?;
 
     let verdicts = Verdicts::new(&snapshot, &options);
@@ -67,12 +77,18 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
     let mut others = answers;
     others.remove(first);
 
-    let other_family = over_the_other_family(&snapshot, &evaluation, &options);
+    // An address that was asked about stays what it is.
+    let by_address = |end: &EndpointPattern| matches!(end, EndpointPattern::Address(_));
+    let other_family = (!by_address(&pattern.source) && !by_address(&pattern.destination))
+        .then(|| over_the_other_family(&snapshot, &evaluation, &options))
+        .flatten();
     let out = match arguments.output {
         ExplainOutput::Json => {
             let mut explanation = Explanation::new(&snapshot, &evaluation);
             let other = |(flow, verdict): &(&Flow, Verdict)| OtherFlow::new(&snapshot, flow, *verdict);
-            explanation.others = others.iter().map(other).collect();
+            explanation.others = others.iter().take(LISTED_IN_JSON).map(other).collect();
+            explanation.others_left_out = others.len().saturating_sub(LISTED_IN_JSON);
+            explanation.input_problems = weighty(&input.found).map(json::Diagnostic::from).collect();
             explanation.other_family =
                 other_family.map(|(flow, verdict)| OtherFlow::new(&snapshot, &flow, verdict));
             json::print(&explanation)
@@ -166,28 +182,50 @@ fn beside(
     }
 }
 
-/// What the reader must know about the input to trust the answer.
+/// What of the input makes an answer less sure: errors, and what was left out, replaced or read as something else.
+fn weighty(found: &[Diagnostic]) -> impl Iterator<Item = &Diagnostic> {
+    let matters = |code: &Code| {
+        code.severity == Severity::Error || LEFT_OUT.contains(&code.id) || DOUBTFUL.contains(&code.id)
+    };
+    found.iter().filter(move |diagnostic| matters(diagnostic.code))
+}
+
+/// Codes that mean that a document, or one of two, takes no part in any answer.
+static LEFT_OUT: &[&str] = &[
+    codes::UNREADABLE_FILE.id,
+    codes::SYNTAX.id,
+    codes::LIMIT.id,
+    codes::NOT_UTF8.id,
+    codes::NOT_AN_OBJECT.id,
+    codes::UNKNOWN_KIND.id,
+    codes::NO_KIND.id,
+    codes::FOREIGN_POLICY.id,
+    codes::DUPLICATE_OBJECT.id,
+    codes::NO_NAME.id,
+];
+
+/// Warnings about what was read as something that another reader may read otherwise.
+static DOUBTFUL: &[&str] =
+    &[codes::UNKNOWN_FIELD.id, codes::ADMIN_LEGACY.id, codes::ADMIN_NULL_LABEL.id, codes::ADMIN_NAMES.id];
+
+/// The same in words, for standard error.
 fn reservations(found: &[Diagnostic], look: Look) -> String {
-    let weighty = |diagnostic: &&Diagnostic| {
-        diagnostic.severity() == Severity::Error
-            || [
-                &palisade_dialects::codes::FOREIGN_POLICY,
-                &palisade_dialects::codes::UNKNOWN_KIND,
-                &palisade_dialects::codes::UNKNOWN_FIELD,
-            ]
-            .iter()
-            .any(|code| code.id == diagnostic.code.id)
+    let (left_out, doubtful): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
+        weighty(found).partition(|diagnostic| LEFT_OUT.contains(&diagnostic.code.id));
+    let mut out = String::new();
+    let mut say = |problems: &[&Diagnostic], what: &str| {
+        let Some(first) = problems.first() else { return };
+        let at = first.location.as_ref().map(|at| format!("{at}: ")).unwrap_or_default();
+        let more = match problems.len() {
+            1 => String::new(),
+            count => format!(" (and {} more)", count - 1),
+        };
+        let _ = writeln!(out, "{} {what}: {at}{}{more}", look.warning("warning:"), first.message);
     };
-    let weighty: Vec<&Diagnostic> = found.iter().filter(weighty).collect();
-    let Some(first) = weighty.first() else { return String::new() };
-    let at = first.location.as_ref().map(|at| format!("{at}: ")).unwrap_or_default();
-    let more = match weighty.len() {
-        1 => String::new(),
-        count => format!(", and {} more", count - 1),
-    };
-    format!(
-        "{} the input has problems ({at}{}{more}); what cannot be read fails closed. `palisade check` shows them.\n",
-        look.warning("warning:"),
-        first.message
-    )
+    say(&left_out, "left out of this answer, so the cluster may say otherwise");
+    say(&doubtful, "not as the API wants it; what cannot be read fails closed");
+    if !out.is_empty() {
+        out.push_str("  `palisade check` shows all of it\n");
+    }
+    out
 }

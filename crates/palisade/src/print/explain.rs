@@ -140,6 +140,9 @@ fn summary(side: &Side) -> String {
             "allowed, policies do not apply in a node's network".to_owned()
         }
         Because::Exempt(Exemption::OwnAddress) => "allowed, a pod always reaches itself".to_owned(),
+        Because::Exempt(Exemption::NeighbourDiscovery) => {
+            "allowed, neighbour discovery always passes".to_owned()
+        }
         Because::Exempt(Exemption::OwnNode) => "allowed, a pod's own node always reaches it".to_owned(),
         Because::Default if side.stages.is_empty() => "allowed, nothing restricts it".to_owned(),
         Because::Default => "allowed, no policy decides it".to_owned(),
@@ -249,11 +252,16 @@ fn named(object: &Object, union: bool) -> String {
 
 /// What would let a refused connection through, where one change is the obvious one.
 pub fn advice(snapshot: &Snapshot, evaluation: &Evaluation) -> Option<String> {
-    let side = match (evaluation.egress.verdict, evaluation.ingress.verdict) {
-        (Verdict::Allow, Verdict::Allow) => return None,
-        (Verdict::Allow, _) => &evaluation.ingress,
-        _ => &evaluation.egress,
-    };
+    match (evaluation.egress.verdict, evaluation.ingress.verdict) {
+        (Verdict::Allow, Verdict::Allow) => None,
+        (Verdict::Allow, _) => side_advice(snapshot, evaluation, &evaluation.ingress),
+        (_, Verdict::Allow) => side_advice(snapshot, evaluation, &evaluation.egress),
+        _ => side_advice(snapshot, evaluation, &evaluation.egress)
+            .map(|advice| format!("{advice}. Its ingress is denied as well, and needs a change of its own")),
+    }
+}
+
+fn side_advice(snapshot: &Snapshot, evaluation: &Evaluation, side: &Side) -> Option<String> {
     let flow = &evaluation.flow;
     let place = |at: &Option<Location>| at.as_ref().map(|at| format!(", {at}")).unwrap_or_default();
     match &side.because {
@@ -300,7 +308,12 @@ pub fn advice(snapshot: &Snapshot, evaluation: &Evaluation) -> Option<String> {
                 Direction::Egress => (flow.destination, "to"),
                 Direction::Ingress => (flow.source, "from"),
             };
-            let who = snapshot.describe(other);
+            // Selectors find pods of the pod network only; whoever else it is has an address.
+            let is_pod = matches!(other.who, Who::Pod(pod) if !snapshot.pods()[pod].host_network);
+            let who = match other.address {
+                Some(address) if !is_pod => format!("an ipBlock with {address}"),
+                _ => snapshot.describe(other),
+            };
             if let Some(step) = peer {
                 let (object, index) = (step.object.full_name(), step.rule.index);
                 let at = place(&step.rule.at);

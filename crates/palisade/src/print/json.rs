@@ -27,6 +27,10 @@ pub struct Explanation {
     pub other_family: Option<OtherFlow>,
     /// When the question stands for several connections: the others, with their verdicts.
     pub others: Vec<OtherFlow>,
+    /// How many more there are than are listed.
+    pub others_left_out: usize,
+    /// What of the input makes the answer less sure: errors, and what was left out or read as something else.
+    pub input_problems: Vec<Diagnostic>,
 }
 
 /// Another connection that the question stands for.
@@ -82,7 +86,8 @@ pub struct Endpoint {
 #[serde(rename_all = "camelCase")]
 pub struct Side {
     pub verdict: Verdict,
-    /// `rule`, `isolation`, `default`, `outside`, `node`, `hostNetwork`, `ownAddress` or `ownNode`.
+    /// `rule`, `isolation`, `default`, `outside`, `node`, `hostNetwork`, `ownAddress`, `ownNode` or
+    /// `neighbourDiscovery`.
     pub because: String,
     /// The rule that decided; for a deny by isolation the first policy that isolates, with a null rule.
     pub decided_by: Option<Decider>,
@@ -251,6 +256,8 @@ impl Explanation {
             advice: super::explain::advice(snapshot, evaluation),
             other_family: None,
             others: Vec::new(),
+            others_left_out: 0,
+            input_problems: Vec::new(),
         }
     }
 }
@@ -312,6 +319,7 @@ impl Side {
             Because::Exempt(Exemption::HostNetwork) => ("hostNetwork", None),
             Because::Exempt(Exemption::OwnAddress) => ("ownAddress", None),
             Because::Exempt(Exemption::OwnNode) => ("ownNode", None),
+            Because::Exempt(Exemption::NeighbourDiscovery) => ("neighbourDiscovery", None),
             Because::Default => ("default", None),
             Because::Isolation { by } => {
                 ("isolation", by.first().map(|object| Decider::new(object, None, &StageName::NetworkPolicy)))
