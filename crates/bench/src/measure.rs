@@ -90,7 +90,7 @@ pub fn core(size: Size, runs: usize) -> Report {
     let flows = flows(&snapshot, VERDICTS);
     let verdict = calls(runs, &flows, |flow| verdicts.verdict(flow));
     let few = flows.get(..EVALUATIONS).unwrap_or(&flows);
-    let evaluate = calls(1, few, |flow| evaluate(&snapshot, flow, &options).verdict);
+    let evaluate = calls(runs, few, |flow| evaluate(&snapshot, flow, &options).verdict);
     let peak_bytes = peak_bytes();
     Report { size, runs, texts, snapshot_seconds, verdicts_seconds, verdict, evaluate, peak_bytes }
 }
