@@ -243,6 +243,17 @@ mod tests {
     }
 
     #[test]
+    fn a_verdict_is_that_of_the_plain_evaluator() {
+        let objects = generate::world(Size { namespaces: 3, nodes: 2, pods: 300, policies: 300 });
+        let snapshot = Snapshot::new(world(&source(Format::Json, &objects)).0.into_objects());
+        let options = Options::default();
+        let verdicts = Verdicts::new(&snapshot, &options);
+        for flow in flows(&snapshot, 2_000) {
+            assert_eq!(verdicts.verdict(&flow), evaluate(&snapshot, &flow, &options).verdict, "{flow:?}");
+        }
+    }
+
+    #[test]
     fn formats_agree_on_the_objects() {
         let objects = generate::world(Size { namespaces: 3, nodes: 2, pods: 60, policies: 60 });
         let count = |format| world(&source(format, &objects)).0.len();
