@@ -20,7 +20,7 @@ check: setup-test fmt clippy deny ## format, clippy, dependency rules; no tests 
 
 bench: setup-build ## where the time goes in a large world, then each step under divan; installs as `make run`
 	$(CARGO) run --locked --release -p palisade-bench -- core
-	$(CARGO) bench --locked -p palisade-bench
+	$(CARGO) bench --locked -p palisade-bench --bench core
 
 fuzz: setup-build ## every fuzz target for FUZZ_SECONDS [30]; needs nightly Rust, installs cargo-fuzz if missing
 	@scripts/fuzz

@@ -90,7 +90,7 @@ pub fn core(size: Size, runs: usize) -> Report {
     let flows = flows(&snapshot, VERDICTS);
     let verdict = calls(runs, &flows, |flow| verdicts.verdict(flow));
     let few = flows.get(..EVALUATIONS).unwrap_or(&flows);
-    let evaluate = calls(1, few, |flow| evaluate(&snapshot, flow, &options).verdict);
+    let evaluate = calls(runs, few, |flow| evaluate(&snapshot, flow, &options).verdict);
     let peak_bytes = peak_bytes();
     Report { size, runs, texts, snapshot_seconds, verdicts_seconds, verdict, evaluate, peak_bytes }
 }
@@ -240,6 +240,17 @@ mod tests {
         let allowed = report.verdict.allowed;
         assert!(0 < allowed && allowed < report.verdict.calls, "{report:?}");
         assert!(report.table().contains("4 namespaces"));
+    }
+
+    #[test]
+    fn a_verdict_is_that_of_the_plain_evaluator() {
+        let objects = generate::world(Size { namespaces: 3, nodes: 2, pods: 300, policies: 300 });
+        let snapshot = Snapshot::new(world(&source(Format::Json, &objects)).0.into_objects());
+        let options = Options::default();
+        let verdicts = Verdicts::new(&snapshot, &options);
+        for flow in flows(&snapshot, 2_000) {
+            assert_eq!(verdicts.verdict(&flow), evaluate(&snapshot, &flow, &options).verdict, "{flow:?}");
+        }
     }
 
     #[test]

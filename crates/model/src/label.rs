@@ -107,6 +107,14 @@ impl Selector {
         &self.0
     }
 
+    /// A label that whatever matches has; `None` when it does not ask for a single one.
+    pub fn required_label(&self) -> Option<(&str, &str)> {
+        self.0.iter().find_map(|requirement| match &requirement.operator {
+            Operator::In(values) if values.len() == 1 => Some((requirement.key.as_str(), values[0].as_str())),
+            _ => None,
+        })
+    }
+
     /// Whether all requirements hold.
     pub fn matches(&self, labels: &Labels) -> bool {
         self.0.iter().all(|requirement| requirement.matches(labels))
@@ -229,6 +237,18 @@ mod tests {
         ]);
         assert_eq!(one, other);
         assert_eq!(one.to_string(), "a=1,b=2");
+    }
+
+    #[test]
+    fn a_required_label_is_one_that_must_be_there() {
+        let several = Requirement::new("a", Operator::In(values(&["1", "2"])));
+        assert_eq!(Selector::new([several.clone()]).required_label(), None);
+        assert_eq!(
+            Selector::new([Requirement::new("a", Operator::NotIn(values(&["1"])))]).required_label(),
+            None
+        );
+        let selector = Selector::new([several, Requirement::equals("b", "3")]);
+        assert_eq!(selector.required_label(), Some(("b", "3")));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use crate::cluster::Pod;
 use crate::evaluate::subject;
 use crate::flow::{Flow, Party};
 use crate::label::Labels;
@@ -32,12 +33,16 @@ struct Program<'s> {
     baseline: Vec<&'s Rule>,
 }
 
-/// Policies by the namespace their subjects are in, so that a class asks only those that can hold it.
+/// Policies by what their subjects ask of a pod, so that a class asks only those that can hold it.
 #[derive(Default)]
-struct ByNamespace {
-    named: HashMap<String, Vec<usize>>,
+struct Index<'s> {
+    /// By the namespace, and a label if there is one that the pod must have.
+    named: HashMap<(&'s str, Option<Label<'s>>), Vec<usize>>,
     anywhere: Vec<usize>,
 }
+
+/// Key and value.
+type Label<'s> = (&'s str, &'s str);
 
 // === impl Verdicts ===
 
@@ -45,11 +50,8 @@ impl<'s> Verdicts<'s> {
     /// Sorts the rules by whom they apply to.
     pub fn new(snapshot: &'s Snapshot, options: &Options) -> Self {
         let context = Context { snapshot, options: *options };
-        let union = ByNamespace::of_union(snapshot);
-        let ranked = [
-            ByNamespace::of_ranked(snapshot, Stage::Tiers),
-            ByNamespace::of_ranked(snapshot, Stage::Baseline),
-        ];
+        let union = Index::of_union(snapshot);
+        let ranked = [Index::of_ranked(snapshot, Stage::Tiers), Index::of_ranked(snapshot, Stage::Baseline)];
         let mut classes = Vec::new();
         let mut by_labels: HashMap<(&str, &Labels, bool), usize> = HashMap::new();
         let mut class_of = Vec::with_capacity(snapshot.pods().len());
@@ -111,23 +113,23 @@ fn program<'s>(
     context: &Context<'s>,
     pod: usize,
     direction: Direction,
-    union: &ByNamespace,
-    ranked: &[ByNamespace; 2],
+    union: &Index<'_>,
+    ranked: &[Index<'_>; 2],
 ) -> Program<'s> {
     let snapshot = context.snapshot;
-    let namespace = &snapshot.pods()[pod].namespace;
+    let subject = &snapshot.pods()[pod];
     let holds = |rule: &&Rule| rule.direction == direction && context.applies(&rule.subjects, pod);
-    let in_order = |stage: Stage, index: &ByNamespace| -> Vec<&'s Rule> {
+    let in_order = |stage: Stage, index: &Index<'_>| -> Vec<&'s Rule> {
         let rules = snapshot.rules_of(stage);
         let rule = |at: usize| &snapshot.policies()[rules[at].policy].rules[rules[at].rule];
-        index.candidates(namespace).into_iter().map(rule).filter(holds).collect()
+        index.candidates(subject).into_iter().map(rule).filter(holds).collect()
     };
     let mut program = Program {
         tiers: in_order(Stage::Tiers, &ranked[0]),
         baseline: in_order(Stage::Baseline, &ranked[1]),
         ..Program::default()
     };
-    for policy in union.candidates(namespace).into_iter().map(|index| &snapshot.policies()[index]) {
+    for policy in union.candidates(subject).into_iter().map(|index| &snapshot.policies()[index]) {
         let isolates = |isolation: &crate::policy::Isolation| {
             isolation.direction == direction && context.applies(&isolation.subjects, pod)
         };
@@ -137,11 +139,11 @@ fn program<'s>(
     program
 }
 
-// === impl ByNamespace ===
+// === impl Index ===
 
-impl ByNamespace {
-    fn of_union(snapshot: &Snapshot) -> Self {
-        let mut index = ByNamespace::default();
+impl<'s> Index<'s> {
+    fn of_union(snapshot: &'s Snapshot) -> Self {
+        let mut index = Index::default();
         for (at, policy) in snapshot.policies().iter().enumerate() {
             if policy.placement == Placement::Union {
                 let isolations = policy.isolations.iter().map(|isolation| &isolation.subjects);
@@ -152,18 +154,18 @@ impl ByNamespace {
         index
     }
 
-    fn of_ranked(snapshot: &Snapshot, stage: Stage) -> Self {
-        let mut index = ByNamespace::default();
+    fn of_ranked(snapshot: &'s Snapshot, stage: Stage) -> Self {
+        let mut index = Index::default();
         for (at, ranked) in snapshot.rules_of(stage).iter().enumerate() {
             index.add(at, snapshot.policies()[ranked.policy].rules[ranked.rule].subjects.iter());
         }
         index
     }
 
-    fn add<'p>(&mut self, at: usize, subjects: impl Iterator<Item = &'p PodSet>) {
+    fn add(&mut self, at: usize, subjects: impl Iterator<Item = &'s PodSet>) {
         for set in subjects {
             let list = match &set.namespaces {
-                Namespaces::Named(name) => self.named.entry(name.to_string()).or_default(),
+                Namespaces::Named(name) => self.named.entry((name, set.pods.required_label())).or_default(),
                 _ => &mut self.anywhere,
             };
             if list.last() != Some(&at) {
@@ -172,10 +174,12 @@ impl ByNamespace {
         }
     }
 
-    /// Those that can hold a pod of this namespace, in order.
-    fn candidates(&self, namespace: &str) -> Vec<usize> {
+    /// Those that can hold this pod, in order.
+    fn candidates(&self, pod: &Pod) -> Vec<usize> {
         let mut all = self.anywhere.clone();
-        all.extend(self.named.get(namespace).into_iter().flatten());
+        for label in std::iter::once(None).chain(pod.labels.iter().map(Some)) {
+            all.extend(self.named.get(&(pod.namespace.as_str(), label)).into_iter().flatten());
+        }
         all.sort_unstable();
         all.dedup();
         all
