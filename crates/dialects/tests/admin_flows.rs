@@ -87,8 +87,8 @@ fn an_unknown_peer_allows_nobody_and_denies_everybody() {
     let baseline = "spec: {subject: {namespaces: {}}, ingress: [{action: Deny, from: [{namespaces: {}}]}]}";
     let accept = [object("cnp", &rule("Accept")), object("banp", baseline)].concat();
     assert_eq!(verdicts(&accept, TO_A), [Deny, Deny, Deny, Allow]);
-    assert_eq!(verdicts(&object("cnp", &rule("Deny")), TO_A), [Deny, Deny, Allow, Deny]);
-    assert_eq!(verdicts(&object("cnp", &rule("Pass")), TO_A), [Deny, Deny, Allow, Deny]);
+    assert_eq!(verdicts(&object("cnp", &rule("Deny")), TO_A), [Deny, Deny, Deny, Deny]);
+    assert_eq!(verdicts(&object("cnp", &rule("Pass")), TO_A), [Deny, Deny, Deny, Deny]);
 }
 
 #[test]

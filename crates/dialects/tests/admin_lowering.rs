@@ -229,10 +229,10 @@ lowers! {
         "251 admin 1", "egress[0] Deny of any pod: an unknown peer (no namespaceSelector)",
     ];
     an_unknown_action_denies: anp "spec: {priority: 1, subject: {namespaces: {}}, ingress: [{action: allow, from: [{namespaces: {}}]}, {action: Accept, from: [{namespaces: {}}]}, {from: [{namespaces: {}}]}]}" => [
-        "251 admin 1", "ingress[0] Deny of any pod: any pod", "ingress[1] Deny of any pod: any pod", "ingress[2] Deny of any pod: any pod",
+        "251 admin 1", "ingress[0] Deny of any pod: an unknown peer (action \"allow\")", "ingress[1] Deny of any pod: an unknown peer (action \"Accept\")", "ingress[2] Deny of any pod: an unknown peer (action \"\")",
     ];
     a_baseline_does_not_pass: banp "spec: {subject: {namespaces: {}}, ingress: [{action: Pass, from: [{namespaces: {}}]}]}" => [
-        "254 baseline -1", "ingress[0] Deny of any pod: any pod",
+        "254 baseline -1", "ingress[0] Deny of any pod: an unknown peer (action \"Pass\")",
     ];
     the_other_directions_peers: anp "spec: {priority: 1, subject: {namespaces: {}}, ingress: [{action: Allow, from: [{namespaces: {}}], to: [{namespaces: {}}]}]}" => [
         "251 admin 1", "ingress[0] Allow of any pod: an unknown peer (unknown field to)",
@@ -262,7 +262,7 @@ lowers! {
         egress: [{action: Deny, to: [{namespaces: {matchExpressions: [{key: a, operator: Gt, values: [b]}]}}, {nodes: {matchExpressions: [{operator: Exists}]}},
                   {namespaces: {matchLabels: {a: 1}}}, {pods: {podSelector: {matchLabels: {a: b/c}}}}, {namespaces: {namespaceSelector: {}}}]}]}" => [
         "220 admin 1",
-        "egress[0] Deny of any pod: an unknown peer (unknown operator \"Gt\" on label a) | an unknown peer (a label that cannot be: Invalid value: \"\": name part must be non-empty) | an unknown peer (matchLabels cannot be read) | an unknown peer (podSelector: a label that cannot be: Invalid value: \"b/c\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')) | an unknown peer (unknown field namespaceSelector)",
+        "egress[0] Deny of any pod: an unknown peer (unknown operator \"Gt\" on label a) | an unknown peer (\"\" is no label) | an unknown peer (matchLabels cannot be read) | an unknown peer (podSelector: \"b/c\" is no value of a label) | an unknown peer (unknown field namespaceSelector)",
     ];
     networks_and_names_that_are_none: anp "spec: {priority: 1, subject: {namespaces: {}},
         egress: [{action: Allow, to: [{networks: [10.0.0.0/8, 010.0.0.0/8, 10.0.0.1]}, {domainNames: [a.b, 'a.*.b']}]}]}" => [

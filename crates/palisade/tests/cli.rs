@@ -262,7 +262,12 @@ fn a_test_with_a_mistake_says_where_it_is() {
         ("kind: PolicyTest\nsteps:\n- expect:\n  - {alow: \"x/a -> x/b tcp/80\"}\n", "did you mean allow?"),
         ("kind: PolicyTest\nsteps:\n- expect:\n  - {allow: \"x/a x/b tcp/80\"}\n", "has no ->"),
         ("kind: PolicyTest\noptions: {selfTrafic: allow}\nsteps:\n- {}\n", "unknown option"),
-        ("kind: PolicyTest\nworld: [missing.yaml]\nsteps:\n- {}\n", "no such file or folder"),
+        (
+            "kind: PolicyTest\nworld: [missing.yaml]\nsteps:\n- expect: [{allow: \"x/a -> x/b tcp/80\"}]\n",
+            "no such file or folder",
+        ),
+        ("kind: PolicyTest\nsteps:\n- {}\n", "expects something"),
+        ("kind: PolicyTest\nsteps:\n- {expect: [], expect: []}\n", "expect is written twice"),
         ("kind: AdmissionTest\ncases:\n- {name: a, object: {}, expect: maybe}\n", "expect: accept or reject"),
         (
             "kind: AdmissionTest\ncases:\n- {name: a, operation: update, object: {}, expect: accept}\n",

@@ -183,16 +183,17 @@ impl Reading<'_> {
         self.keys(node, &["kind", "apiVersion", "name", "description", "world", "options", "steps"])?;
         let steps =
             self.items(node, "steps")?.iter().map(|step| self.step(step)).collect::<Read<Vec<_>>>()?;
-        if steps.iter().all(|step| step.expect.is_empty()) {
-            return Err(self.wrong(node.span, "a PolicyTest needs a step that expects something"));
-        }
-        Ok(PolicyTest {
+        let test = PolicyTest {
             name: self.text(node, "name")?.unwrap_or_default(),
             world: self.texts(node, "world")?,
             options: self.options(node)?,
             steps,
             at: self.source.location(node.span),
-        })
+        };
+        if test.steps.iter().all(|step| step.expect.is_empty()) {
+            return Err(self.wrong(node.span, "a PolicyTest needs a step that expects something"));
+        }
+        Ok(test)
     }
 
     fn step<'n>(&self, node: &'n Node<'n>) -> Read<Step<'n>> {

@@ -1,6 +1,6 @@
 //! Running tests: worlds are loaded once, tests run side by side, steps one after the other.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 use palisade_dialects::admission::{Request, admit};
@@ -37,6 +37,7 @@ pub fn run(sources: &[Arc<Source>], files: &dyn Files) -> Report {
     let limits = Limits::default();
     let worlds = Worlds { files, loaded: Mutex::new(HashMap::new()) };
     let mut report = Report::default();
+    let mut names: BTreeSet<String> = BTreeSet::new();
     for source in sources {
         let mut nodes = Vec::new();
         for document in documents(source, &limits) {
@@ -52,6 +53,9 @@ pub fn run(sources: &[Arc<Source>], files: &dyn Files) -> Report {
                         .push(Diagnostic::new(code, error.message).at(Some(source.location(error.span))));
                 }
             }
+        }
+        for node in &nodes {
+            report.unreadable.extend(name_used_before(source, node, &mut names));
         }
         let results: Vec<Result<Vec<Case>, Box<Diagnostic>>> = nodes
             .par_iter()
@@ -69,6 +73,16 @@ pub fn run(sources: &[Arc<Source>], files: &dyn Files) -> Report {
         }
     }
     report
+}
+
+/// A test whose name another one has: nobody could tell their results apart.
+fn name_used_before(source: &Source, node: &Node<'_>, names: &mut BTreeSet<String>) -> Option<Diagnostic> {
+    let kind = node.get("kind").and_then(Node::as_str)?;
+    let name = node.get("name").filter(|_| kind == "PolicyTest" || kind == "AdmissionTest")?;
+    let text = name.as_str()?;
+    let message = format!("another test is called {text:?}");
+    (!names.insert(text.to_owned()))
+        .then(|| Diagnostic::new(&codes::BAD_TEST, message).at(Some(source.location(name.span))))
 }
 
 /// Worlds by the files they are made of: many tests share one.

@@ -39,7 +39,7 @@ const FLOWS: &[&str] = &[
     "node:n1 -> */* tcp/80",
     "*/* -> node:n2 udp/80",
     "*/* -> svc:x/web tcp/80",
-    "z/a -> x/b icmp/8",
+    "z/a -> x/a icmp/8",
 ];
 
 /// A text of any documents, as a file of YAML.

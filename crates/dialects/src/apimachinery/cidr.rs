@@ -17,11 +17,6 @@ struct Parsed {
     leading_zeros: bool,
 }
 
-/// The address and the prefix length as written, read laxly: host bits stay, and an IPv4-mapped address stays IPv6.
-pub fn parse_lax(value: &str) -> Option<(IpAddr, u8)> {
-    parse(value).map(|parsed| (parsed.address, parsed.prefix))
-}
-
 /// The network a CIDR stands for, read laxly: without its host bits, and in IPv4 if what is left is IPv4-mapped
 /// (`::ffff:10.0.0.0/104` is `10.0.0.0/8`, but `::ffff:10.0.0.0/24` is `::/24`).
 pub fn network(value: &str) -> Option<IpNet> {

@@ -49,17 +49,6 @@ pub fn namespace(path: &Path<'_>, namespace: &str, namespaced: bool, sink: &mut 
     }
 }
 
-/// Checks the resource version of an update; empty means absent.
-///
-/// A NetworkPolicy never gets this far without one: its updates may be unconditional, and the API server fills in the
-/// version of the stored object.
-pub fn resource_version(path: &Path<'_>, resource_version: &str, sink: &mut Sink<'_>) {
-    if resource_version.is_empty() {
-        let body = field::invalid(resource_version, "must be specified for an update");
-        sink(&path.child("resourceVersion"), body);
-    }
-}
-
 /// Checks that an update leaves the text at `path` as it is.
 pub fn immutable(path: &Path<'_>, new: &str, old: &str, sink: &mut Sink<'_>) {
     if new != old {
@@ -158,9 +147,6 @@ mod tests {
         namespace_with_a_dot: namespace("a.b", true)
             => [r#"metadata.namespace: Invalid value: "a.b": must not contain dots"#];
         namespace_with_a_capital: namespace("Bar", true) => [r#"metadata.namespace: Invalid value: "Bar": LABEL"#];
-        versioned: resource_version("1") => [];
-        version_missing: resource_version("")
-            => [r#"metadata.resourceVersion: Invalid value: "": must be specified for an update"#];
         kept: immutable("foo", "foo") => [];
         changed: immutable("other", "bar") => [r#"metadata: Invalid value: "other": field is immutable"#];
         labelled: labels([("example.com/a", "b"), ("c", "")]) => [];

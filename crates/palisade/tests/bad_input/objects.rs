@@ -11,8 +11,11 @@ fn policy(spec: &str) -> String {
 
 #[test]
 fn wrong_types_are_located() {
-    assert_eq!(between(&policy("{podSelector: [a]}")), (1, vec![at("S0006", 4, 21)]));
-    assert_eq!(between(&policy("{podSelector: {}, ingress: 1}")), (1, vec![at("S0006", 4, 34)]));
+    assert_eq!(between(&policy("{podSelector: [a]}")), (1, vec![at("L0104", 1, 1), at("S0006", 4, 21)]));
+    assert_eq!(
+        between(&policy("{podSelector: {}, ingress: 1}")),
+        (1, vec![at("L0104", 1, 1), at("S0006", 4, 34)])
+    );
     assert_eq!(
         between("apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: {a: 1}}").1,
         [at("S0006", 3, 33)]
