@@ -14,7 +14,7 @@ use palisade_model::diagnostic::{Code, Diagnostic, Location, Subject};
 use palisade_model::nearest::nearest;
 use smol_str::SmolStr;
 
-use crate::apimachinery::field::Path;
+use crate::apimachinery::field::{Path, Segment};
 use crate::codes;
 use crate::source::tree::{Entry, Node, Source, Span, Value};
 
@@ -75,17 +75,18 @@ impl<'a> Reader<'a> {
 
     /// Where a field stands; the nearest thing around it when it is not written.
     pub fn locate(&self, path: &Path<'_>) -> Location {
-        let mut node = self.root;
-        for segment in path.segments() {
-            let child = match (&node.value, segment.parse::<usize>()) {
-                (Value::List(items), Ok(index)) => items.get(index),
-                _ => node.get(&segment),
+        let mut found = true;
+        let node = path.follow(self.root, &mut |node, step| {
+            let child = match (&node.value, step) {
+                (_, Segment::Root) => Some(node),
+                (Value::List(items), Segment::Index(index)) => items.get(index),
+                (_, Segment::Field(key) | Segment::Key(key)) => node.get(key),
+                (_, Segment::Index(_)) => None,
             };
-            match child {
-                Some(child) => node = child,
-                None => break,
-            }
-        }
+            // From the first step that leads nowhere on, the last place stands.
+            found &= child.is_some();
+            child.filter(|_| found).unwrap_or(node)
+        });
         self.location(node.span)
     }
 

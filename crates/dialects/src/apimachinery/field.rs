@@ -13,11 +13,16 @@ pub struct Path<'p> {
     segment: Segment<'p>,
 }
 
+/// One step of a path.
 #[derive(Debug, Clone, Copy)]
-enum Segment<'p> {
+pub enum Segment<'p> {
+    /// The object itself.
     Root,
+    /// A field of an object.
     Field(&'p str),
+    /// An element of a list, from 0.
     Index(usize),
+    /// An entry of a map.
     Key(&'p str),
 }
 
@@ -172,15 +177,13 @@ impl<'p> Path<'p> {
         Path { parent: None, segment: Segment::Root }
     }
 
-    /// The steps from the object to the field; an index is its number.
-    pub fn segments(&self) -> Vec<String> {
-        let mut steps = self.parent.map(Path::segments).unwrap_or_default();
-        match self.segment {
-            Segment::Root => {}
-            Segment::Field(name) | Segment::Key(name) => steps.push(name.to_owned()),
-            Segment::Index(index) => steps.push(index.to_string()),
-        }
-        steps
+    /// Follows the path from the object down to the field, step by step.
+    pub fn follow<T>(&self, start: T, step: &mut dyn FnMut(T, Segment<'p>) -> T) -> T {
+        let above = match self.parent {
+            Some(parent) => parent.follow(start, step),
+            None => start,
+        };
+        step(above, self.segment)
     }
 
     /// The field below: `spec.ingress`.
