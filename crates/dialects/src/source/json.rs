@@ -1,6 +1,6 @@
 //! JSON as RFC 8259 has it, with the place of every value.
 //!
-//! This reader is our own because those on crates.io either give no places or bring big-number and bit-vector crates
+//! This reader is our own because those in the package registry either give no places or bring big-number and bit-vector crates
 //! along with them, for a grammar of one page. It is strict where the RFC is, reads documents that follow each other
 //! (JSON lines, `jq -c`), and stops at the first error, since nothing marks where the next document would begin.
 //!
