@@ -222,10 +222,10 @@ impl<'a> Reader<'a> {
     pub fn duplicates(&mut self, node: &Node<'_>, path: &Path<'_>, deep: bool) {
         match &node.value {
             Value::Map(entries) => {
-                let mut seen: HashSet<&str> = HashSet::with_capacity(entries.len());
-                for entry in entries {
+                let mut seen = Seen::new(entries.len());
+                for (index, entry) in entries.iter().enumerate() {
                     let path = path.child(&entry.key);
-                    if !seen.insert(&entry.key) {
+                    if seen.twice(entries, index) {
                         let at = self.location(entry.key_span);
                         let message = format!("{} is written twice", entry.key);
                         let diagnostic = self.report_at(&codes::DUPLICATE_KEY, &path, at, message);
@@ -267,6 +267,27 @@ impl<'a> Reader<'a> {
             diagnostic.help = Some(format!("did you mean {near}?"));
         }
         unreadable.get_or_insert_with(|| format!("unknown field {}", entry.key));
+    }
+}
+
+/// The keys of a mapping so far. Mappings are small, and comparing a few keys is cheaper than hashing them; a large one is
+/// hashed, so that nobody can make it expensive.
+struct Seen<'e>(Option<HashSet<&'e str>>);
+
+impl<'e> Seen<'e> {
+    const FEW: usize = 16;
+
+    fn new(size: usize) -> Self {
+        Seen((size > Self::FEW).then(|| HashSet::with_capacity(size)))
+    }
+
+    /// Whether the key of this entry stands before it, too. To be asked for each in turn.
+    fn twice(&mut self, entries: &'e [Entry<'_>], index: usize) -> bool {
+        let key: &str = &entries[index].key;
+        match &mut self.0 {
+            Some(seen) => !seen.insert(key),
+            None => entries[..index].iter().any(|entry| entry.key == key),
+        }
     }
 }
 
@@ -388,10 +409,10 @@ fn string_map(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Opti
     let entries = reader.mapping(node, path)?;
     let mut map: StringMap = Vec::with_capacity(entries.len());
     let mut whole = true;
-    let mut seen: HashSet<&str> = HashSet::with_capacity(entries.len());
-    for entry in entries {
+    let mut seen = Seen::new(entries.len());
+    for (index, entry) in entries.iter().enumerate() {
         let path = path.key(&entry.key);
-        whole &= seen.insert(&entry.key);
+        whole &= !seen.twice(entries, index);
         match &entry.value.value {
             // kubectl drops keys without a value from maps of strings no more than the server does: "" it is.
             Value::Null => map.push((SmolStr::new(&entry.key), SmolStr::default())),

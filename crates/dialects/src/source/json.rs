@@ -1,8 +1,8 @@
 //! JSON as RFC 8259 has it, with the place of every value.
 //!
-//! This reader is our own because those in the package registry either give no places or bring big-number and bit-vector crates
-//! along with them, for a grammar of one page. It is strict where the RFC is, reads documents that follow each other
-//! (JSON lines, `jq -c`), and stops at the first error, since nothing marks where the next document would begin.
+//! This reader is our own because the published ones either give no places or bring big-number and bit-vector crates
+//! along with them, for a grammar of one page. It is strict where the RFC is and reads documents that follow each other
+//! (JSON lines, `jq -c`); after an error it goes on at the next line that begins with an object or a list.
 //!
 //! Children are gathered on two stacks shared by all levels and moved out when their list or mapping ends: one exact
 //! allocation for each instead of growing. It recurses, at most [`Limits::depth`] deep.
