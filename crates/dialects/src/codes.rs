@@ -40,8 +40,8 @@ codes! {
     NOT_AN_OBJECT = "S0008" Error "the document is not an object":
         "A manifest is a mapping with `apiVersion`, `kind` and `metadata`. A list of objects is written as `kind: List` with `items`.";
     /// Unknown kind or version.
-    UNKNOWN_KIND = "S0009" Warning "an unknown kind or version in an API group that matters here":
-        "The object names an API group whose policies Palisade reads, but a kind or version that does not exist there. It is left out of every answer.";
+    UNKNOWN_KIND = "S0009" Error "an unknown kind or version in an API group that matters here":
+        "The object names an API group whose policies Palisade reads, but a kind or version that does not exist there; or it is a policy in a group that does not exist. An API server would refuse it. It is left out of every answer.";
     /// No kind.
     NO_KIND = "S0010" Warning "an object without apiVersion or kind":
         "Without both nobody can say what the object is. It is left out of every answer.";

@@ -39,6 +39,33 @@ pub struct Reader<'a> {
 /// As many findings are kept; a text that gives more is not helped by another.
 const MOST_FINDINGS: usize = 100_000;
 
+/// What people write from another API or another level, what stands where they wrote it, and what would be right.
+static HINTS: &[(&str, &str, &str)] = &[
+    ("port", "portNumber", "write portNumber: {protocol: TCP, port: …}"),
+    ("protocol", "portNumber", "write portNumber: {protocol: TCP, port: …}"),
+    ("endPort", "portRange", "write portRange: {protocol: TCP, start: …, end: …}"),
+    ("ports", "protocols", "here it is protocols: [{tcp: {destinationPort: {number: …}}}]"),
+    ("protocols", "ports", "here it is ports"),
+    (
+        "matchLabels",
+        "podSelector",
+        "matchLabels goes below podSelector or namespaceSelector: indent it by two more",
+    ),
+    (
+        "matchExpressions",
+        "podSelector",
+        "matchExpressions goes below podSelector or namespaceSelector: indent it by two more",
+    ),
+    (
+        "ports",
+        "ipBlock",
+        "ports stands beside from or to, not in it: indent it by two less, without the dash",
+    ),
+    ("ipBlock", "networks", "here it is networks: [10.0.0.0/8]"),
+    ("namespaceSelector", "namespaces", "here it is namespaces: {matchLabels: …}"),
+    ("podSelector", "namespaces", "here it is pods: {podSelector: …}"),
+];
+
 /// A number or a string, as ports are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IntOrString {
@@ -208,15 +235,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes that a key is there, and the second time that its object cannot be read. `at` is its place among the known
-    /// ones, `seen` has a bit for each. [`Reader::duplicates`] has reported it.
-    pub fn once(&mut self, seen: &mut u64, at: usize, entry: &Entry<'_>, unreadable: &mut Option<String>) {
-        if *seen & (1 << at) != 0 {
-            unreadable.get_or_insert_with(|| format!("{} is written twice", entry.key));
-        }
-        *seen |= 1 << at;
-    }
-
     /// Reports every key that is written twice in a mapping, here or below: readers differ in what they make of it, and
     /// one of the two is lost.
     pub fn duplicates(&mut self, node: &Node<'_>, path: &Path<'_>, deep: bool) {
@@ -259,13 +277,19 @@ impl<'a> Reader<'a> {
         unreadable: &mut Option<String>,
     ) {
         let at = self.location(entry.key_span);
+        let hint = HINTS.iter().find(|(key, beside, _)| *key == entry.key && known.contains(beside));
         let near = nearest(&entry.key, known.iter().copied());
         let path = path.child(&entry.key);
         let message = format!("unknown field \"{path}\"");
         let diagnostic = self.report_at(&codes::UNKNOWN_FIELD, &path, at, message);
-        if let Some(near) = near.first() {
-            diagnostic.help = Some(format!("did you mean {near}?"));
-        }
+        diagnostic.help = match (hint, near.first()) {
+            (Some((_, _, hint)), _) => Some((*hint).to_owned()),
+            (None, Some(near)) => Some(format!("did you mean {near}?")),
+            (None, None) if known.contains(&"matchLabels") => {
+                Some(format!("labels go below matchLabels: {{{}: …}}", entry.key))
+            }
+            (None, None) => None,
+        };
         unreadable.get_or_insert_with(|| format!("unknown field {}", entry.key));
     }
 }
@@ -289,6 +313,17 @@ impl<'e> Seen<'e> {
             None => entries[..index].iter().any(|entry| entry.key == key),
         }
     }
+}
+
+/// Notes that a key is there, and says whether it was before: its object cannot be read then. `at` is its place among the
+/// known ones, `seen` has a bit for each. [`Reader::duplicates`] reports it.
+pub(crate) fn twice(seen: &mut u64, at: usize, entry: &Entry<'_>, unreadable: &mut Option<String>) -> bool {
+    let before = *seen & (1 << at) != 0;
+    if before {
+        unreadable.get_or_insert_with(|| format!("{} is written twice", entry.key));
+    }
+    *seen |= 1 << at;
+    before
 }
 
 /// States the types of an API in its own names, and writes their decoding.
@@ -326,9 +361,11 @@ macro_rules! fields {
                         reader.unknown(entry, path, KNOWN, &mut object.unreadable);
                         continue;
                     };
-                    reader.once(&mut seen, at, entry, &mut object.unreadable);
+                    let twice = $crate::decode::twice(&mut seen, at, entry, &mut object.unreadable);
                     match &*entry.key {
-                        $( $key => reader.field(&mut object.$field, entry, path, &mut object.unreadable), )*
+                        // Which of the two counts nobody can say.
+                        $( $key if twice => object.$field = None,
+                           $key => reader.field(&mut object.$field, entry, path, &mut object.unreadable), )*
                         _ => {}
                     }
                 }

@@ -19,10 +19,22 @@ pub fn load(source: &Source, limits: &Limits, world: &mut World, found: &mut Vec
                     SyntaxErrorKind::Syntax => &codes::SYNTAX,
                     SyntaxErrorKind::Limit => &codes::LIMIT,
                 };
-                found.push(Diagnostic::new(code, error.message).at(Some(source.location(error.span))));
+                let help = syntax_help(source, &error.message);
+                let diagnostic = Diagnostic::new(code, error.message).at(Some(source.location(error.span)));
+                found.push(Diagnostic { help, ..diagnostic });
             }
         }
     }
+}
+
+/// What the author of a text that is no YAML probably did.
+pub fn syntax_help(source: &Source, message: &str) -> Option<String> {
+    if source.text().contains("{{") && source.text().contains("}}") {
+        return Some(
+            "it looks like a Helm template: run `helm template` and read what that prints".to_owned(),
+        );
+    }
+    message.contains("anchor").then(|| "a text that begins with * or & must be in quotes".to_owned())
 }
 
 /// Reads one object, or those of a list, into the world.

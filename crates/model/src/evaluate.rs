@@ -160,6 +160,9 @@ impl Asked<'_> {
             let isolates = isolations().any(|isolation| self.context.applies(&isolation.subjects, self.pod));
             if isolates {
                 isolated_by.push(Arc::clone(&policy.object));
+                let unreadable =
+                    policy.unreadable.iter().map(|what| (Arc::clone(&policy.object), what.clone()));
+                stage.unreadable.extend(unreadable);
             }
             let mut applies = isolates;
             for rule in policy.rules.iter().filter(|rule| rule.direction == self.direction) {
@@ -236,6 +239,7 @@ fn stage(stages: &mut Vec<StageTrace>, name: StageName) -> &mut StageTrace {
             stage: name,
             outcome: StageOutcome::NoMatch,
             isolated_by: Vec::new(),
+            unreadable: Vec::new(),
             steps: Vec::new(),
             bystanders: Vec::new(),
         });

@@ -7,7 +7,7 @@ pub fn nearest<'c>(wanted: &str, candidates: impl IntoIterator<Item = &'c str>) 
     let mut near: Vec<(usize, &str)> = candidates
         .into_iter()
         .filter_map(|candidate| {
-            let distance = distance(wanted, candidate);
+            let distance = distance(&wanted.to_ascii_lowercase(), &candidate.to_ascii_lowercase());
             let prefix = wanted.len() >= 2 && candidate.starts_with(wanted);
             (distance <= limit || prefix).then_some((distance, candidate))
         })

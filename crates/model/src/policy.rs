@@ -26,6 +26,9 @@ pub struct Policy {
     pub isolations: Vec<Isolation>,
     /// Its rules, in the order written, ingress and egress numbered separately.
     pub rules: Vec<Rule>,
+    /// What of the object as a whole cannot be read, if anything. Isolations and rules have been made to fail closed for
+    /// it; this is for telling people why.
+    pub unreadable: Option<String>,
 }
 
 /// The identity and the place of an object.

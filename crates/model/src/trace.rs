@@ -133,6 +133,8 @@ pub struct StageTrace {
     pub outcome: StageOutcome,
     /// In the NetworkPolicy stage: who isolates the pod.
     pub isolated_by: Vec<Arc<Object>>,
+    /// Those of them that cannot be read as a whole, and what of them cannot.
+    pub unreadable: Vec<(Arc<Object>, String)>,
     /// The rules that were asked, in order.
     pub steps: Vec<Step>,
     /// Policies that stand here and do not apply to the pod.
@@ -176,6 +178,8 @@ pub enum StepResult {
         cause: Cause,
         /// In words.
         why: String,
+        /// Whether it is the only count: everything else about the rule fits.
+        only: bool,
     },
     /// It holds something that cannot be read: an Allow rule then matches nothing, any other denies.
     FailedClosed {
@@ -300,18 +304,23 @@ impl Context<'_> {
             return StepResult::FailedClosed { why: what.to_owned() };
         }
         if !self.peers(&rule.peers, peer, subject) {
-            return self.why_not_peer(&rule.peers, peer, subject);
+            let (cause, why) = self.why_not_peer(&rule.peers, peer, subject);
+            return StepResult::NotMatched { cause, why, only: self.traffics(&rule.traffic, flow) };
         }
         if !self.traffics(&rule.traffic, flow) {
-            return self.why_not_traffic(&rule.traffic, flow);
+            let (cause, why) = self.why_not_traffic(&rule.traffic, flow);
+            return StepResult::NotMatched { cause, why, only: true };
         }
         StepResult::Matched
     }
 
-    fn why_not_peer(&self, peers: &Peers, party: Party, subject: usize) -> StepResult {
-        let Peers::Of(peers) = peers else { return StepResult::Matched };
+    fn why_not_peer(&self, peers: &Peers, party: Party, subject: usize) -> (Cause, String) {
+        let peers = match peers {
+            Peers::Any => &[],
+            Peers::Of(peers) => peers.as_slice(),
+        };
         let who = self.snapshot.describe(party);
-        let (cause, why) = match peers.as_slice() {
+        match peers {
             [] => (Cause::Peer, "its list of peers is empty, so it matches nobody".to_owned()),
             [only] => self.why_not_one_peer(only, party, subject),
             several => {
@@ -325,8 +334,7 @@ impl Context<'_> {
                 };
                 (cause, format!("{who} is none of {}", listed(several, "peers")))
             }
-        };
-        StepResult::NotMatched { cause, why }
+        }
     }
 
     fn why_not_one_peer(&self, peer: &Peer, party: Party, subject: usize) -> (Cause, String) {
@@ -334,7 +342,7 @@ impl Context<'_> {
         let reason = match (peer, party.who) {
             (Peer::Addresses(block), _) => return self.why_not_block(block, party, &who),
             (Peer::Pods(_), Who::Outside) => format!("{who} is outside the cluster, not {peer}"),
-            (Peer::Pods(_), Who::Node(_)) => format!("{who} is not {peer}"),
+            (Peer::Pods(_), Who::Node(_)) => format!("{who} is not among {peer}"),
             (Peer::Pods(_), Who::Pod(pod)) if self.snapshot.pods()[pod].host_network => {
                 format!("{who} is in its node's network, where no pod selector finds it")
             }
@@ -384,8 +392,11 @@ impl Context<'_> {
         }
     }
 
-    fn why_not_traffic(&self, matches: &TrafficMatches, flow: &Flow) -> StepResult {
-        let TrafficMatches::Of(matches) = matches else { return StepResult::Matched };
+    fn why_not_traffic(&self, matches: &TrafficMatches, flow: &Flow) -> (Cause, String) {
+        let matches: &[TrafficMatch] = match matches {
+            TrafficMatches::Any => &[],
+            TrafficMatches::Of(matches) => matches,
+        };
         let traffic = flow.traffic;
         let same_protocol = |one: &TrafficMatch| match one {
             TrafficMatch::Ports(protocol, _) | TrafficMatch::Named(Some(protocol), _) => {
@@ -413,7 +424,7 @@ impl Context<'_> {
             None if matches.len() == 1 => format!("{traffic} is not {}", in_words(&matches[0])),
             None => format!("{traffic} is none of {}", listed(matches, "ports")),
         };
-        StepResult::NotMatched { cause, why }
+        (cause, why)
     }
 }
 

@@ -459,7 +459,7 @@ macro_rules! reasons {
         fn $name() {
             let deny = rule(Ingress, Deny, PodSet::everything(), $peers, $traffic);
             let evaluation = ask(&with([tiered("t", 100, 1.0, [deny])]), $flow);
-            let StepResult::NotMatched { cause, why } = &evaluation.ingress.stages[0].steps[0].result else {
+            let StepResult::NotMatched { cause, why, .. } = &evaluation.ingress.stages[0].steps[0].result else {
                 panic!("it must not match")
             };
             assert_eq!((*cause, why.as_str()), (Cause::$cause, $why));

@@ -159,8 +159,11 @@ pub struct InputArgs {
 #[derive(Debug, Args)]
 pub struct OptionalInputArgs {
     /// A manifest, a folder (searched for .yaml, .yml and .json), or - for standard input; may be repeated
-    #[arg(short, long = "file", required_unless_present = "explain", value_name = "PATH")]
+    #[arg(short, long = "file", required_unless_present_any = ["explain", "paths"], value_name = "PATH")]
     pub files: Vec<String>,
+    /// The same, without -f
+    #[arg(value_name = "PATH", id = "paths")]
+    pub paths: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -31,9 +31,14 @@ fn main() -> ExitCode {
         Command::Completions { shell } => commands::shell::completions(shell),
         Command::Man { command } => commands::shell::man(command.as_deref()),
     };
-    // Whoever closed the pipe has seen enough: that is no error of ours.
     let _ = std::io::stderr().lock().write_all(outcome.err.as_bytes());
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(outcome.out.as_bytes()).and_then(|()| out.flush());
-    ExitCode::from(outcome.code)
+    match out.write_all(outcome.out.as_bytes()).and_then(|()| out.flush()) {
+        // Whoever closed the pipe has seen enough: that is no error of ours.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            let _ = writeln!(std::io::stderr(), "error: cannot write the answer: {error}");
+            ExitCode::from(commands::UNANSWERED)
+        }
+        _ => ExitCode::from(outcome.code),
+    }
 }

@@ -37,8 +37,11 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
         may_look_up[pod] = true;
     }
     for policy in snapshot.policies() {
-        let Some(isolation) =
-            policy.isolations.iter().find(|isolation| isolation.direction == Direction::Egress)
+        let isolations = policy.isolations.iter();
+        // That a policy which cannot be read closes everything is not what its author meant.
+        let Some(isolation) = isolations
+            .filter(|_| policy.unreadable.is_none())
+            .find(|isolation| isolation.direction == Direction::Egress)
         else {
             continue;
         };

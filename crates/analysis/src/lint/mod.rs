@@ -8,6 +8,7 @@ mod addresses;
 mod dns;
 mod families;
 mod named_ports;
+mod namespaces;
 mod selectors;
 mod ties;
 
@@ -25,6 +26,7 @@ pub static LINTS: &[(Lint, &[&Code])] = &[
     (named_ports::check, &[&named_ports::RESOLVES_NOWHERE]),
     (dns::check, &[&dns::NO_DNS]),
     (families::check, &[&families::ONE_FAMILY]),
+    (namespaces::check, &[&namespaces::UNDECLARED]),
     (ties::check, &[&ties::TIE, &ties::SAME_PRIORITY, &ties::OVN_LIMIT]),
     (addresses::check, &[&addresses::SHARED_ADDRESS]),
 ];

@@ -168,6 +168,15 @@ pub fn read<'n>(source: &Source, node: &'n Node<'n>) -> Option<Result<Test<'n>, 
     match node.get("kind").and_then(Node::as_str) {
         Some("PolicyTest") => Some(read.policy_test(node).map(Test::Policy)),
         Some("AdmissionTest") => Some(read.admission_test(node).map(Test::Admission)),
+        // Without an apiVersion it is no object; a misspelled test must not pass for none.
+        Some(kind)
+            if node.get("apiVersion").is_none() && node.get("steps").or(node.get("cases")).is_some() =>
+        {
+            let span = node.get("kind").map_or(node.span, |kind| kind.span);
+            let mut wrong = read.wrong(span, format!("{kind:?} is no kind of test"));
+            wrong.help = Some("the kinds are PolicyTest and AdmissionTest".to_owned());
+            Some(Err(wrong))
+        }
         _ => None,
     }
 }

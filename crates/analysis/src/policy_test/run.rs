@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use palisade_dialects::admission::{Request, admit};
 use palisade_dialects::codes;
-use palisade_dialects::load::{load, load_object};
+use palisade_dialects::load::{load, load_object, syntax_help};
 use palisade_dialects::object::DEFAULT_NAMESPACE;
 use palisade_dialects::source::tree::{Node, Source};
 use palisade_dialects::source::{Limits, SyntaxErrorKind, documents};
@@ -48,9 +48,10 @@ pub fn run(sources: &[Arc<Source>], files: &dyn Files) -> Report {
                         SyntaxErrorKind::Syntax => &codes::SYNTAX,
                         SyntaxErrorKind::Limit => &codes::LIMIT,
                     };
-                    report
-                        .unreadable
-                        .push(Diagnostic::new(code, error.message).at(Some(source.location(error.span))));
+                    let help = syntax_help(source, &error.message);
+                    let diagnostic =
+                        Diagnostic::new(code, error.message).at(Some(source.location(error.span)));
+                    report.unreadable.push(Diagnostic { help, ..diagnostic });
                 }
             }
         }

@@ -103,7 +103,7 @@ impl Draft {
             }
         }
         let placement = Placement::Tier { tier: self.tier, priority };
-        Policy { object: header.origin(), placement, isolations: Vec::new(), rules }
+        Policy { object: header.origin(), placement, isolations: Vec::new(), rules, unreadable }
     }
 }
 

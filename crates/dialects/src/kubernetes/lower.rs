@@ -65,7 +65,7 @@ pub(super) fn lower(policy: &NetworkPolicy, header: &Header, reader: &Reader<'_>
             });
         }
     }
-    Policy { object: header.origin(), placement: Placement::Union, isolations, rules }
+    Policy { object: header.origin(), placement: Placement::Union, isolations, rules, unreadable }
 }
 
 fn rule_unreadable(rule: &NetworkPolicyRule, direction: Direction) -> Option<String> {

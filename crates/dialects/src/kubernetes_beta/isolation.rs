@@ -47,6 +47,7 @@ pub(crate) fn isolation(
             direction: Direction::Ingress,
         }],
         rules: Vec::new(),
+        unreadable: None,
     })
 }
 

@@ -41,7 +41,7 @@ pub(super) fn lower(policy: &NetworkPolicy, header: &Header, reader: &Reader<'_>
         }
     };
     let rules = spec.ingress.iter().flatten().enumerate().map(rule).collect();
-    Policy { object: header.origin(), placement: Placement::Union, isolations: Vec::new(), rules }
+    Policy { object: header.origin(), placement: Placement::Union, isolations: Vec::new(), rules, unreadable }
 }
 
 /// "If this field is not provided, this rule matches all sources. If this field is empty, this rule matches no sources."

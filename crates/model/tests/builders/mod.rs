@@ -94,7 +94,13 @@ pub fn object(kind: &str, namespace: Option<&str>, name: &str) -> Arc<Object> {
 /// A policy of a tier; its rules are numbered per direction in the order given.
 pub fn tiered(name: &str, tier: u8, priority: f64, rules: impl IntoIterator<Item = Rule>) -> Policy {
     let placement = Placement::Tier { tier: Tier::Fixed(tier, "tier"), priority: Priority(priority) };
-    Policy { object: object("Tiered", None, name), placement, isolations: Vec::new(), rules: numbered(rules) }
+    Policy {
+        object: object("Tiered", None, name),
+        placement,
+        isolations: Vec::new(),
+        rules: numbered(rules),
+        unreadable: None,
+    }
 }
 
 /// A NetworkPolicy: isolates its subject in these directions and has these rules.
@@ -111,6 +117,7 @@ pub fn network_policy(
         placement: Placement::Union,
         isolations: isolates.iter().map(isolation).collect(),
         rules: numbered(rules),
+        unreadable: None,
     }
 }
 

@@ -22,7 +22,13 @@ pub fn run(arguments: &CheckArgs, color: ColorChoice) -> Outcome {
     if let Some(code) = &arguments.explain {
         return explain(code, Look::stderr(color));
     }
-    let mut input = input::read(&arguments.input.files);
+    let paths = [&arguments.input.files[..], &arguments.input.paths].concat();
+    let mut input = input::read(&paths);
+    if input.sources.is_empty() && input.found.is_empty() {
+        let err =
+            format!("{} no manifests in {}\n", Look::stderr(color).bad("error:"), input::describe(&paths));
+        return Outcome { out: String::new(), err, code: UNANSWERED };
+    }
     let world = input::world(&mut input);
     let objects = world.len();
     let mut found = std::mem::take(&mut input.found);

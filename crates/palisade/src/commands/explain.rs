@@ -208,10 +208,16 @@ static LEFT_OUT: &[&str] = &[
 static DOUBTFUL: &[&str] =
     &[codes::UNKNOWN_FIELD.id, codes::ADMIN_LEGACY.id, codes::ADMIN_NULL_LABEL.id, codes::ADMIN_NAMES.id];
 
+/// A second `kind` or `metadata`: a line `---` is missing, and the first object is lost.
+fn loses_an_object(diagnostic: &Diagnostic) -> bool {
+    let whole = ["apiVersion", "kind", "metadata"].contains(&diagnostic.field.as_str());
+    whole && diagnostic.code.id == codes::DUPLICATE_KEY.id
+}
+
 /// The same in words, for standard error.
 fn reservations(found: &[Diagnostic], look: Look) -> String {
-    let (left_out, doubtful): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
-        weighty(found).partition(|diagnostic| LEFT_OUT.contains(&diagnostic.code.id));
+    let (left_out, doubtful): (Vec<&Diagnostic>, Vec<&Diagnostic>) = weighty(found)
+        .partition(|diagnostic| LEFT_OUT.contains(&diagnostic.code.id) || loses_an_object(diagnostic));
     let mut out = String::new();
     let mut say = |problems: &[&Diagnostic], what: &str| {
         let Some(first) = problems.first() else { return };

@@ -1,6 +1,7 @@
 //! An evaluation as a tree for people: the answer first, then the reason, then where to change it.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use palisade_model::diagnostic::Location;
 use palisade_model::flow::{Flow, Party, Who};
@@ -180,7 +181,9 @@ fn stage_lines(stage: &StageTrace, all: bool) -> Vec<Line> {
         lines.push(plain("not isolated: no policy selects it in this direction".to_owned(), None));
     }
     for object in &stage.isolated_by {
-        lines.push(plain(format!("isolated by {}", named(object, union)), object.at.clone()));
+        let unreadable = stage.unreadable.iter().find(|(unreadable, _)| unreadable == object);
+        let why = unreadable.map(|(_, what)| format!(", which cannot be read: {what}")).unwrap_or_default();
+        lines.push(plain(format!("isolated by {}{why}", named(object, union)), object.at.clone()));
     }
     // The rules that matched are the answer; of the others the last ones before it are the most telling.
     let matched = |step: &&Step| matches!(step.result, StepResult::Matched);
@@ -280,57 +283,63 @@ fn side_advice(snapshot: &Snapshot, evaluation: &Evaluation, side: &Side) -> Opt
                 place(&decision.rule.at)
             ))
         }
-        Because::Isolation { by } => {
-            let steps = side.stages.iter().flat_map(|stage| &stage.steps);
-            let (mut port, mut peer) = (None, None);
-            for step in steps {
-                if let StepResult::NotMatched { cause, .. } = &step.result {
-                    match cause {
-                        Cause::Port | Cause::Protocol => port = port.or(Some(step)),
-                        Cause::Peer | Cause::Family => peer = peer.or(Some(step)),
-                    }
-                }
-            }
-            if let Some(step) = port {
-                let (object, index) = (step.object.full_name(), step.rule.index);
-                let at = place(&step.rule.at);
-                if !flow.traffic.protocol.has_ports() {
-                    return Some(format!(
-                        "To allow it: add a rule without ports to {object}; only such rules match ICMP{at}"
-                    ));
-                }
-                return Some(format!(
-                    "To allow it: add {} to the ports of rule {index} of {object}{at}",
-                    flow.traffic
-                ));
-            }
-            let (other, list) = match side.direction {
-                Direction::Egress => (flow.destination, "to"),
-                Direction::Ingress => (flow.source, "from"),
-            };
-            // Selectors find pods of the pod network only; whoever else it is has an address.
-            let is_pod = matches!(other.who, Who::Pod(pod) if !snapshot.pods()[pod].host_network);
-            let who = match other.address {
-                Some(address) if !is_pod => format!("an ipBlock with {address}"),
-                _ => snapshot.describe(other),
-            };
-            if let Some(step) = peer {
-                let (object, index) = (step.object.full_name(), step.rule.index);
-                let at = place(&step.rule.at);
-                return Some(format!(
-                    "To allow it: add {who} to `{list}` of {} rule {index} of {object}, or write a rule for it{at}",
-                    side.direction
-                ));
-            }
-            let policy = by.iter().find(|object| object.kind == "NetworkPolicy")?;
-            let at = place(&policy.at);
-            Some(format!(
-                "To allow it: add an {} rule for {who} {} to {}{at}",
-                side.direction,
-                flow.traffic,
-                policy.full_name()
-            ))
-        }
+        Because::Isolation { by } => Some(format!("To allow it: {}", opening(snapshot, flow, side, by))),
         _ => None,
+    }
+}
+
+/// The smallest change that lets an isolated pod have this connection: correct what cannot be read, else complete the rule
+/// that misses by one thing only, else write a rule.
+fn opening(snapshot: &Snapshot, flow: &Flow, side: &Side, by: &[Arc<Object>]) -> String {
+    let place = |at: &Option<Location>| at.as_ref().map(|at| format!(", {at}")).unwrap_or_default();
+    let stage = side.stages.iter().find(|stage| stage.stage == StageName::NetworkPolicy);
+    if let Some((object, what)) = stage.and_then(|stage| stage.unreadable.first()) {
+        return format!("correct {object}, which cannot be read ({what}){}", place(&object.at));
+    }
+    let (other, list) = match side.direction {
+        Direction::Egress => (flow.destination, "to"),
+        Direction::Ingress => (flow.source, "from"),
+    };
+    // Selectors find pods of the pod network only; whoever else it is has an address.
+    let is_pod = matches!(other.who, Who::Pod(pod) if !snapshot.pods()[pod].host_network);
+    let who = match other.address {
+        Some(address) if !is_pod => format!("an ipBlock with {address}"),
+        _ => snapshot.describe(other),
+    };
+    let near = |wanted: fn(&Cause) -> bool| {
+        stage.into_iter().flat_map(|stage| &stage.steps).find_map(|step| match &step.result {
+            StepResult::NotMatched { cause, why, only: true } if wanted(cause) => Some((step, why)),
+            _ => None,
+        })
+    };
+    if let Some((step, _)) = near(|cause| matches!(cause, Cause::Port | Cause::Protocol))
+        && flow.traffic.protocol.has_ports()
+    {
+        let (object, index) = (step.object.full_name(), step.rule.index);
+        return format!(
+            "add {} to the ports of rule {index} of {object}{}",
+            flow.traffic,
+            place(&step.rule.at)
+        );
+    }
+    if let Some((step, why)) = near(|cause| matches!(cause, Cause::Peer | Cause::Family)) {
+        let (object, index, at) = (step.object.full_name(), step.rule.index, place(&step.rule.at));
+        if why.contains(" is excepted") {
+            return format!(
+                "take the exception out of rule {index} of {object}, or write a rule for {who}{at}"
+            );
+        }
+        return format!("add {who} to `{list}` of rule {index} of {object}{at}");
+    }
+    let rule = match flow.traffic.protocol.has_ports() {
+        true => format!("{list} {who} on {}", flow.traffic),
+        false => format!("{list} {who} without ports, which is what ICMP needs"),
+    };
+    match by.iter().find(|object| object.kind == "NetworkPolicy") {
+        Some(policy) => {
+            let (name, at) = (policy.full_name(), place(&policy.at));
+            format!("write an {} rule {rule}, for example in {name}{at}", side.direction)
+        }
+        None => format!("write a NetworkPolicy with an {} rule {rule}", side.direction),
     }
 }

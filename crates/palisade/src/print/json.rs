@@ -402,7 +402,7 @@ impl Rule {
     fn new(step: &trace::Step) -> Self {
         let (result, cause, why) = match &step.result {
             StepResult::Matched => ("matched", None, None),
-            StepResult::NotMatched { cause, why } => ("not-matched", Some(cause.as_str()), Some(why)),
+            StepResult::NotMatched { cause, why, .. } => ("not-matched", Some(cause.as_str()), Some(why)),
             StepResult::FailedClosed { why } => ("failed-closed", None, Some(why)),
         };
         Rule {
