@@ -35,7 +35,7 @@ codes! {
         "The API wants another type here, for example a list where there is a single item, or text where YAML reads a boolean (`no`, `on`, `y`) or a number: put such text in quotes. In a policy, what cannot be read fails closed.";
     /// An unknown field.
     UNKNOWN_FIELD = "S0007" Warning "a field that the API does not have":
-        "The API server drops unknown fields (kubectl refuses them by default). Dropping one can turn a narrow rule into a wide one, so Palisade fails closed: the peer, port, rule or policy that holds the field allows nobody (its neighbours still do), and a rule that denies or passes denies. Usually it is a misspelling (`matchLabel`, `policyType`) or a field of another kind.";
+        "The API server drops unknown fields (kubectl refuses them by default). Dropping one can turn a narrow rule into a wide one, so Palisade fails closed: the rule that holds the field matches no traffic if it allows, and denies everything if it does anything else; a field that is unknown to the whole policy does that to all of its rules. Usually it is a misspelling (`matchLabel`, `policyType`) or a field of another kind.";
     /// Not an object.
     NOT_AN_OBJECT = "S0008" Error "the document is not an object":
         "A manifest is a mapping with `apiVersion`, `kind` and `metadata`. A list of objects is written as `kind: List` with `items`.";
@@ -58,8 +58,8 @@ codes! {
     OTHER_FAMILY = "S0015" Warning "a line of a test holds for one address family only":
         "The two pods have addresses of both families, and the answer differs: usually a rule with address blocks names only one family. Tests ask over the family that both ends prefer; write `ip:` addresses to ask about the other.";
     /// No name.
-    NO_NAME = "S0014" Error "an object without a name":
-        "Every object has `metadata.name`. One that only has `generateName` gets its name when it is created, so nothing can refer to it before.";
+    NO_NAME = "S0014" Error "an object without a name or with an impossible namespace":
+        "Every object has `metadata.name`. One that only has `generateName` gets its name when it is created, so nothing can refer to it before. A namespace that is no text leaves open where the object belongs. Such an object is left out of every answer.";
 
     /// Metadata.
     METADATA = "K0101" Error "metadata that the API server refuses":

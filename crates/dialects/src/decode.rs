@@ -285,7 +285,7 @@ impl<'a> Reader<'a> {
         diagnostic.help = match (hint, near.first()) {
             (Some((_, _, hint)), _) => Some((*hint).to_owned()),
             (None, Some(near)) => Some(format!("did you mean {near}?")),
-            (None, None) if known.contains(&"matchLabels") => {
+            (None, None) if known.contains(&"matchLabels") && !entry.key.ends_with("Selector") => {
                 Some(format!("labels go below matchLabels: {{{}: …}}", entry.key))
             }
             (None, None) => None,

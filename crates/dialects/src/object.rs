@@ -166,8 +166,10 @@ pub fn read(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) -> Op
         && matches!(namespace.value, Value::List(_) | Value::Map(_))
     {
         // Nobody knows where it belongs, and anywhere else it would mean something else.
-        let (metadata, name) = (Path::new("metadata"), "namespace");
-        SmolStr::decode(namespace, &metadata.child(name), &mut reader);
+        let metadata = Path::new("metadata");
+        let message =
+            format!("the namespace is {}, not text: the object is left out", namespace.value.kind());
+        reader.report(&codes::NO_NAME, &metadata.child("namespace"), message);
         return None;
     }
     let lowered = (kind.read)(&header, node, &mut reader)?;

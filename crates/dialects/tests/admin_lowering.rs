@@ -435,9 +435,9 @@ fn lists_of_rules_written_twice_fail_closed() {
         plain(&world.objects().policies[0]),
         [
             "251 admin 12",
-            "ingress[0] \"shared-storage\" Pass of pods of namespaces with name=tenant1: an unknown peer (ingress is written \
+            "ingress[0] Deny of pods of namespaces with name=tenant1: an unknown peer (ingress is written \
              twice)",
-            "egress[0] \"shared-services\" Pass of pods of namespaces with name=tenant1: an unknown peer (ingress is written \
+            "egress[0] Deny of pods of namespaces with name=tenant1: an unknown peer (ingress is written \
              twice)",
         ]
     );

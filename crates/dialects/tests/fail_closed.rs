@@ -22,6 +22,12 @@ const WORLD: &str = "
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: z, labels: {team: blue}}}
 ---
+{apiVersion: v1, kind: Namespace, metadata: {name: closed, annotations: {net.beta.kubernetes.io/network-policy: '{\"ingress\":{\"isolation\":\"DefaultDeny\"}}'}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: closed, labels: {app: a}}, spec: {containers: [{name: c}]}, status: {podIP: 10.0.2.1}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: b, namespace: closed, labels: {app: b}}, spec: {containers: [{name: c}]}, status: {podIP: 10.0.2.2}}
+---
 {apiVersion: v1, kind: Node, metadata: {name: n0, labels: {zone: a}}, status: {addresses: [{type: InternalIP, address: 172.18.0.2}]}}
 ---
 {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: x, labels: {app: a}}, spec: {containers: [{name: c, ports: [{name: web, containerPort: 80}]}]}, status: {podIP: 10.0.0.1}}

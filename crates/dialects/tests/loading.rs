@@ -163,7 +163,7 @@ says! {
     a_list_that_is_none: "apiVersion: v1\nkind: List\nitems: {a: b}\n" => ["S0006 3:8"];
     a_forgotten_line_between_objects: "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: a}\nspec: {}\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n" => ["S0005 5:1", "S0005 6:1", "S0005 7:1"];
     a_key_twice_in_a_pod: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers: []\n  containers: []\n" => ["S0005 6:3"];
-    a_namespace_that_is_none: "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: [x]}\n" => ["S0006 3:32"];
+    a_namespace_that_is_none: "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: [x]}\n" => ["S0014 3:32"];
     host_network_as_text: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {hostNetwork: 'true'}\n" => ["S0006 4:21"];
     a_container_port_as_text: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{ports: [{containerPort: '80'}]}]}\n" => ["S0006 4:46"];
     no_api_version: "kind: NetworkPolicy\nmetadata: {name: a}\n" => ["S0010 1:7"];

@@ -144,6 +144,48 @@ fn another_answer_over_the_other_family_is_said() {
 }
 
 #[test]
+fn advice_names_the_rule_that_misses_by_one_thing() {
+    let advice = |flow: &str, spec: &str| {
+        let world = format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{name: a, namespace: x, labels: {{app: a}}}}, status: {{podIP: 10.0.0.1}}}}\n---\n\
+             {{apiVersion: v1, kind: Pod, metadata: {{name: b, namespace: x, labels: {{app: b}}}}, status: {{podIP: 10.0.0.2}}}}\n---\n\
+             {{apiVersion: policy.networking.k8s.io/v1alpha2, kind: ClusterNetworkPolicy, metadata: {{name: cnp}}, spec: {{tier: Admin, priority: 1, subject: {{namespaces: {{}}}}, ingress: [{{action: Deny, from: [{{pods: {{podSelector: {{matchLabels: {{app: q}}}}}}}}]}}]}}}}\n---\n\
+             {{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: np, namespace: x}}, spec: {spec}}}\n"
+        );
+        let answer = palisade_with(&["explain", flow, "-f", "-", "-o", "json"], &world, &[]);
+        let answer: Value = serde_json::from_str(&answer.out).unwrap();
+        answer["advice"].as_str().unwrap_or("none").to_owned()
+    };
+    let rules = "{podSelector: {matchLabels: {app: b}}, ingress: [{from: [{podSelector: {matchLabels: {app: c}}}], ports: [{port: 53}]}, {from: [{podSelector: {matchLabels: {app: d}}}], ports: [{port: 80}]}, \
+        {from: [{ipBlock: {cidr: 203.0.113.0/24, except: [203.0.113.0/28]}}]}]}";
+    assert_eq!(
+        advice("x/a -> x/b tcp/80", rules),
+        "To allow it: add x/a to `from` of rule 1 of x/np, <stdin>:7"
+    );
+    assert_eq!(
+        advice("ip:203.0.113.1 -> x/b tcp/443", rules),
+        "To allow it: take the exception out of rule 2 of x/np, or write a rule for an ipBlock with 203.0.113.1, <stdin>:7"
+    );
+    let shut = "{podSelector: {}, ingress: []}";
+    assert_eq!(
+        advice("x/a -> x/b icmp", shut),
+        "To allow it: write an ingress rule from x/a without ports, which is what ICMP needs, for example in x/np, <stdin>:7"
+    );
+    let broken = "{podSelectr: {}}";
+    assert_eq!(
+        advice("x/a -> ip:192.0.2.1 tcp/80", broken),
+        "To allow it: correct NetworkPolicy x/np, which cannot be read (unknown field podSelectr), <stdin>:7"
+    );
+}
+
+#[test]
+fn a_spec_written_twice_opens_nothing() {
+    let world = "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: x}}\n---\n\
+        {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: np, namespace: x}, spec: {policyTypes: [Egress]}, spec: {ingress: [{}]}}\n";
+    assert_eq!(palisade_with(&["explain", "x/a -> ip:192.0.2.1 tcp/80", "-f", "-"], world, &[]).code, 1);
+}
+
+#[test]
 fn problems_of_the_input_are_not_kept_from_who_asks() {
     let world = "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: x}}\n---\n{apiVersion: cilium.io/v2, kind: CiliumNetworkPolicy, metadata: {name: p}}\n";
     let answer = palisade_with(&["explain", "x/a -> ip:192.0.2.1 tcp/80", "-f", "-"], world, &[]);

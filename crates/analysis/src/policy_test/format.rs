@@ -267,7 +267,11 @@ impl Reading<'_> {
         let Value::Map(entries) = &written.value else {
             return Err(self.wrong(written.span, "options is a mapping"));
         };
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
         for entry in entries {
+            if !seen.insert(&entry.key) {
+                return Err(self.wrong(entry.key_span, format!("{} is written twice", entry.key)));
+            }
             let value = match &entry.value.value {
                 Value::String(text) => text.to_string(),
                 Value::Bool(truth) => truth.to_string(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use palisade_model::label::Selector;
 use palisade_model::policy::{
-    Action, Direction, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule, TrafficMatches,
+    Action, Direction, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule, TrafficMatch, TrafficMatches,
 };
 
 use super::types::{NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPeer};
@@ -67,6 +67,15 @@ fn peer(peer: &NetworkPolicyPeer, namespace: &str) -> Peer {
 fn traffic(rule: &NetworkPolicyIngressRule) -> TrafficMatches {
     match &rule.ports {
         None => TrafficMatches::Any,
-        Some(ports) => TrafficMatches::Of(ports.iter().map(|one| port(&one.as_v1())).collect()),
+        // "The protocol (TCP or UDP)": of any other it cannot be said what was meant.
+        Some(ports) => TrafficMatches::Of(
+            ports
+                .iter()
+                .map(|one| match one.protocol.as_deref() {
+                    Some("SCTP") => TrafficMatch::Unknown("protocol SCTP".to_owned()),
+                    _ => port(&one.as_v1()),
+                })
+                .collect(),
+        ),
     }
 }

@@ -233,34 +233,24 @@ impl Snapshot {
 
     fn pods_of(&self, namespace: &Glob, name: &Glob) -> Result<Vec<usize>, ResolveError> {
         let living = |(_, pod): &(usize, &Pod)| !pod.terminated && namespace.matches(&pod.namespace);
-        let found: Vec<usize> = self
-            .pods
-            .iter()
-            .enumerate()
-            .filter(living)
-            .filter(|(_, pod)| name.matches(&pod.name))
-            .map(|(i, _)| i)
-            .collect();
-        if !found.is_empty() {
-            return Ok(found);
-        }
-        let Some(exact) = name.exact() else {
-            return Err(ResolveError::Nobody(format!("{namespace}/{name}")));
+        // An exact name may be that of what made the pods; one name may be several endpoints'.
+        let meant = |pod: &Pod| {
+            name.matches(&pod.name)
+                || name.exact().is_some_and(|exact| self.makers(pod).iter().any(|owner| owner.name == exact))
         };
-        // No pod of that name: perhaps it is the name of what made the pods.
-        let made_by = |pod: &Pod| self.makers(pod).iter().any(|owner| owner.name == exact);
         let found: Vec<usize> = self
             .pods
             .iter()
             .enumerate()
             .filter(living)
-            .filter(|(_, pod)| made_by(pod))
+            .filter(|(_, pod)| meant(pod))
             .map(|(i, _)| i)
             .collect();
-        if !found.is_empty() {
-            return Ok(found);
+        match name.exact() {
+            _ if !found.is_empty() => Ok(found),
+            Some(exact) => Err(self.no_pod(namespace, exact)),
+            None => Err(ResolveError::Nobody(format!("{namespace}/{name}"))),
         }
-        Err(self.no_pod(namespace, exact))
     }
 
     fn no_pod(&self, namespace: &Glob, name: &str) -> ResolveError {

@@ -28,8 +28,9 @@ fn a_folder_may_be_called_like_a_file() {
 #[test]
 fn an_empty_folder_is_nothing() {
     let folder = Folder::new();
-    let check = check(&[&folder.path("")], b"");
-    assert_eq!((check.code, check.objects, check.found), (0, 0, vec![]));
+    let check = palisade(&["check", "-f", &folder.path("")], b"");
+    assert_eq!(check.code, 2, "nothing to check is no success");
+    assert!(check.err.contains("no manifests in"), "{}", check.err);
     assert_eq!(explain(&[&folder.path("")], b""), 2);
     assert_eq!(palisade(&["test", &folder.path("")], b"").code, 2);
 }

@@ -52,7 +52,7 @@ spec:
 ";
     let path = folder.write("a.yaml", format!("{PODS}---\n{twice}"));
     let check = check(&[&path], b"");
-    assert_eq!((check.code, check.found), (1, vec![at("L0104", 9, 1), at("S0005", 15, 3)]));
+    assert_eq!((check.code, check.found), (1, vec![at("S0005", 15, 3)]));
     assert_eq!(explain(&[&path], b""), 1);
 }
 
