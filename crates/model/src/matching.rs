@@ -33,12 +33,17 @@ impl Context<'_> {
     /// Whether a rule matches a connection, seen from its subject. A rule that holds anything unknown is unknown for
     /// every connection: what cannot be read may have widened it or narrowed it.
     pub fn rule(&self, rule: &Rule, subject: usize, peer: Party, flow: &Flow) -> Match {
-        if rule.unknown().is_some() {
-            return Match::Unknown;
+        match rule.unknown() {
+            Some(_) => Match::Unknown,
+            None if self.readable_rule(rule, subject, peer, flow) => Match::Yes,
+            None => Match::No,
         }
+    }
+
+    /// The same for a rule that is known to hold nothing unknown.
+    pub fn readable_rule(&self, rule: &Rule, subject: usize, peer: Party, flow: &Flow) -> bool {
         // Comparing ports is far cheaper than comparing labels, and rules out most rules.
-        let matches = self.traffics(&rule.traffic, flow) && self.peers(&rule.peers, peer, subject);
-        if matches { Match::Yes } else { Match::No }
+        self.traffics(&rule.traffic, flow) && self.peers(&rule.peers, peer, subject)
     }
 
     /// Whether any of the subjects holds the pod.

@@ -10,7 +10,7 @@ use crate::cluster::Pod;
 use crate::evaluate::subject;
 use crate::flow::{Flow, Party};
 use crate::label::Labels;
-use crate::matching::{Context, Match};
+use crate::matching::Context;
 use crate::options::Options;
 use crate::policy::{Action, Direction, Namespaces, Placement, PodSet, Rule};
 use crate::snapshot::{Snapshot, Stage};
@@ -85,7 +85,7 @@ impl<'s> Verdicts<'s> {
             return verdict;
         }
         if program.isolated {
-            let allows = |rule: &&Rule| self.context.rule(rule, pod, peer, flow) == Match::Yes;
+            let allows = |rule: &&Rule| self.context.readable_rule(rule, pod, peer, flow);
             return if program.union.iter().any(allows) { Verdict::Allow } else { Verdict::Deny };
         }
         self.first_match(&program.baseline, pod, peer, flow).unwrap_or(Verdict::Allow)
@@ -93,17 +93,18 @@ impl<'s> Verdicts<'s> {
 
     fn first_match(&self, rules: &[&Rule], pod: usize, peer: Party, flow: &Flow) -> Option<Verdict> {
         for rule in rules {
-            let action = match (self.context.rule(rule, pod, peer, flow), rule.action) {
-                (Match::Yes, action) => action,
-                (Match::No, _) | (Match::Unknown, Action::Allow) => continue,
-                (Match::Unknown, _) => Action::Deny,
-            };
-            return match action {
-                Action::Allow => Some(Verdict::Allow),
-                Action::Deny => Some(Verdict::Deny),
-                Action::Reject => Some(Verdict::Reject),
-                Action::Pass => None,
-            };
+            // What is unknown and does not allow denies everything.
+            if rule.action != Action::Allow && rule.unknown().is_some() {
+                return Some(Verdict::Deny);
+            }
+            if self.context.readable_rule(rule, pod, peer, flow) {
+                return match rule.action {
+                    Action::Allow => Some(Verdict::Allow),
+                    Action::Deny => Some(Verdict::Deny),
+                    Action::Reject => Some(Verdict::Reject),
+                    Action::Pass => None,
+                };
+            }
         }
         None
     }
@@ -118,7 +119,10 @@ fn program<'s>(
 ) -> Program<'s> {
     let snapshot = context.snapshot;
     let subject = &snapshot.pods()[pod];
-    let holds = |rule: &&Rule| rule.direction == direction && context.applies(&rule.subjects, pod);
+    // What is unknown and allows matches nothing: it need not be asked.
+    let counts = |rule: &Rule| rule.action != Action::Allow || rule.unknown().is_none();
+    let holds =
+        |rule: &&Rule| rule.direction == direction && counts(rule) && context.applies(&rule.subjects, pod);
     let in_order = |stage: Stage, index: &Index<'_>| -> Vec<&'s Rule> {
         let rules = snapshot.rules_of(stage);
         let rule = |at: usize| &snapshot.policies()[rules[at].policy].rules[rules[at].rule];
