@@ -99,6 +99,9 @@ pub enum FlowError {
         "{0:?} is no endpoint: expected namespace/pod, ip:ADDRESS, node:NAME or (as destination) svc:namespace/name"
     )]
     Endpoint(String),
+    /// An address without `ip:`.
+    #[error("{0:?} is an address: write ip:{0}")]
+    BareAddress(String),
     /// `ip:` with something else behind it.
     #[error("{0:?} is not an IP address")]
     Address(String),
@@ -169,7 +172,10 @@ impl FromStr for EndpointPattern {
     type Err = FlowError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let malformed = || FlowError::Endpoint(text.to_owned());
+        let malformed = || match text.parse::<IpAddr>() {
+            Ok(_) => FlowError::BareAddress(text.to_owned()),
+            Err(_) => FlowError::Endpoint(text.to_owned()),
+        };
         if let Some(address) = text.strip_prefix("ip:") {
             let bare = address.strip_prefix('[').and_then(|a| a.strip_suffix(']')).unwrap_or(address);
             let address: IpAddr = bare.parse().map_err(|_| FlowError::Address(address.to_owned()))?;

@@ -364,7 +364,9 @@ impl Context<'_> {
             }
             (Peer::Nodes(_), Who::Node(_)) => format!("{who} is not among {peer}"),
             (Peer::Nodes(_), _) => format!("{who} is no node"),
-            (Peer::Names(_), _) => format!("{who} is not known to be {peer}"),
+            (Peer::Names(_), _) => {
+                format!("{who} is not known to be {peer}")
+            }
             (Peer::Unknown(what), _) => format!("unknown peer: {what}"),
         };
         (Cause::Peer, reason)

@@ -46,6 +46,9 @@ pub enum TrafficError {
     /// The protocol is none of ours.
     #[error("unknown protocol {0:?}: expected tcp/PORT, udp/PORT, sctp/PORT or icmp[/TYPE[/CODE]]")]
     Protocol(String),
+    /// The right thing in another form.
+    #[error("{0:?} is no traffic: write {1}")]
+    Form(String, String),
     /// No port, or not a number from 1 to 65535.
     #[error("{0:?} is not a port: expected a number from 1 to 65535, as in {1}/80")]
     Port(String, Protocol),
@@ -160,7 +163,7 @@ impl FromStr for Traffic {
             "udp" => Protocol::Udp,
             "sctp" => Protocol::Sctp,
             "icmp" => Protocol::Icmp,
-            _ => return Err(TrafficError::Protocol(name.to_owned())),
+            _ => return Err(TrafficError::protocol(name)),
         };
         let mut traffic = Traffic::new(protocol, 0);
         if protocol.has_ports() {
@@ -180,6 +183,20 @@ impl FromStr for Traffic {
             (Some(word), ..) => return Err(TrafficError::Trailing(word.to_owned())),
         }
         Ok(traffic)
+    }
+}
+
+impl TrafficError {
+    /// For a word that is no protocol: `tcp:80` and `80` are nearly right.
+    fn protocol(text: &str) -> Self {
+        let form = |right: String| TrafficError::Form(text.to_owned(), right);
+        match text.split_once([':', '-']) {
+            Some((protocol, port)) if !protocol.is_empty() && port.parse::<u16>().is_ok() => {
+                form(format!("{}/{port}", protocol.to_ascii_lowercase()))
+            }
+            _ if text.parse::<u16>().is_ok() => form(format!("tcp/{text} or udp/{text}")),
+            _ => TrafficError::Protocol(text.to_owned()),
+        }
     }
 }
 
@@ -214,6 +231,13 @@ mod tests {
         "icmp" => "icmp";
         "icmp/8" => "icmp/8";
         "icmp/3/1" => "icmp/3/1";
+    }
+
+    #[test]
+    fn what_is_nearly_right_is_put_right() {
+        let says = |text: &str| text.parse::<Traffic>().unwrap_err().to_string();
+        assert_eq!(says("TCP:80"), "\"TCP:80\" is no traffic: write tcp/80");
+        assert_eq!(says("80"), "\"80\" is no traffic: write tcp/80 or udp/80");
     }
 
     #[test]

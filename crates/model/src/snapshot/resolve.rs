@@ -249,7 +249,19 @@ impl Snapshot {
         match name.exact() {
             _ if !found.is_empty() => Ok(found),
             Some(exact) => Err(self.no_pod(namespace, exact)),
-            None => Err(ResolveError::Nobody(format!("{namespace}/{name}"))),
+            None => Err(self.nobody(namespace, name)),
+        }
+    }
+
+    /// A wildcard that stands for nobody, perhaps because its namespace does not exist.
+    fn nobody(&self, namespace: &Glob, name: &Glob) -> ResolveError {
+        match namespace.exact() {
+            Some(exact) if self.namespace(exact).is_none() => {
+                let near = nearest(exact, self.namespaces.iter().map(|ns| ns.name.as_str()));
+                let nearest = near.into_iter().map(|near| format!("{near}/{name}")).collect();
+                ResolveError::Namespace { name: exact.to_owned(), nearest }
+            }
+            _ => ResolveError::Nobody(format!("{namespace}/{name}")),
         }
     }
 
