@@ -265,6 +265,17 @@ impl Snapshot {
         }
     }
 
+    /// The names of workloads and pods, in these namespaces, that are nearest to one.
+    fn names_near(&self, name: &str, inside: &dyn Fn(&str) -> bool) -> Vec<String> {
+        let here: Vec<&Pod> =
+            self.pods.iter().filter(|pod| !pod.terminated && inside(&pod.namespace)).collect();
+        let workloads: Vec<SmolStr> =
+            here.iter().filter_map(|pod| pod.workload()).map(|owner| owner.name).collect();
+        let candidates =
+            workloads.iter().map(SmolStr::as_str).chain(here.iter().map(|pod| pod.name.as_str()));
+        nearest(name, candidates).into_iter().map(ToOwned::to_owned).collect()
+    }
+
     fn no_pod(&self, namespace: &Glob, name: &str) -> ResolveError {
         let full = format!("{namespace}/{name}");
         if let Some(namespace) = namespace.exact() {
@@ -273,18 +284,16 @@ impl Snapshot {
             }
             if self.namespace(namespace).is_none() {
                 let near = nearest(namespace, self.namespaces.iter().map(|ns| ns.name.as_str()));
-                let nearest = near.into_iter().map(|ns| format!("{ns}/{name}")).collect();
+                let there = |ns: &str| {
+                    let names = self.names_near(name, &|other: &str| other == ns);
+                    format!("{ns}/{}", names.first().map_or(name, String::as_str))
+                };
+                let nearest = near.into_iter().map(there).collect();
                 return ResolveError::Namespace { name: namespace.to_owned(), nearest };
             }
         }
-        let here: Vec<&Pod> =
-            self.pods.iter().filter(|pod| !pod.terminated && namespace.matches(&pod.namespace)).collect();
-        let workloads: Vec<SmolStr> =
-            here.iter().filter_map(|pod| pod.workload()).map(|owner| owner.name).collect();
-        let candidates =
-            workloads.iter().map(SmolStr::as_str).chain(here.iter().map(|pod| pod.name.as_str()));
-        let mut near: Vec<String> =
-            nearest(name, candidates).into_iter().map(|n| format!("{namespace}/{n}")).collect();
+        let here = self.names_near(name, &|other: &str| namespace.matches(other));
+        let mut near: Vec<String> = here.into_iter().map(|n| format!("{namespace}/{n}")).collect();
         if near.is_empty() {
             // The right name in another namespace is the next best guess.
             let elsewhere = self.pods.iter().filter(|pod| {
