@@ -20,8 +20,10 @@ fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Low
             NamespaceSpec { unreadable: Some("no mapping".to_owned()), ..NamespaceSpec::default() };
         NamespaceSpec::decode(spec, &Path::new("spec"), reader).unwrap_or(unreadable)
     });
-    let annotation = isolation_annotation(&meta);
-    let policy = isolation(header, annotation.map(|text| text.as_str()), spec.as_ref(), reader);
+    // Annotations that cannot be read as a whole may have held the one that isolates: as good as one that cannot be read.
+    let lost = meta.annotations.is_none() && dig(node, "metadata.annotations").is_some();
+    let annotation = isolation_annotation(&meta).map(|text| text.as_str()).or(lost.then_some(""));
+    let policy = isolation(header, annotation, spec.as_ref(), reader);
     let namespace =
         Namespace { name: header.name.clone(), labels: meta.labels(), at: Some(header.at.clone()) };
     Some(Lowered::Namespace(namespace, policy))
