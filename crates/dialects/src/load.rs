@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 use crate::codes;
 use crate::object;
 use crate::source::tree::{Entry, Node, Source, Value};
-use crate::source::{Limits, SyntaxErrorKind, documents};
+use crate::source::{Limits, SyntaxError, SyntaxErrorKind, documents};
 use crate::world::World;
 
 /// Reads every object of a text into the world. What is wrong with one of them never hides the others.
@@ -14,27 +14,28 @@ pub fn load(source: &Source, limits: &Limits, world: &mut World, found: &mut Vec
     for document in documents(source, limits) {
         match document {
             Ok(node) => load_object(source, &node, world, found),
-            Err(error) => {
-                let code = match error.kind {
-                    SyntaxErrorKind::Syntax => &codes::SYNTAX,
-                    SyntaxErrorKind::Limit => &codes::LIMIT,
-                };
-                let help = syntax_help(source, &error.message);
-                let diagnostic = Diagnostic::new(code, error.message).at(Some(source.location(error.span)));
-                found.push(Diagnostic { help, ..diagnostic });
-            }
+            Err(error) => found.push(unparsed(source, &error)),
         }
     }
 }
 
-/// What the author of a text that is no YAML probably did.
-pub fn syntax_help(source: &Source, message: &str) -> Option<String> {
-    if source.text().contains("{{") && source.text().contains("}}") {
-        return Some(
-            "it looks like a Helm template: run `helm template` and read what that prints".to_owned(),
-        );
-    }
-    message.contains("anchor").then(|| "a text that begins with * or & must be in quotes".to_owned())
+/// What to say about a document that is no YAML or JSON.
+pub fn unparsed(source: &Source, error: &SyntaxError) -> Diagnostic {
+    let code = match error.kind {
+        SyntaxErrorKind::Syntax => &codes::SYNTAX,
+        SyntaxErrorKind::Limit => &codes::LIMIT,
+    };
+    let at = source.location(error.span);
+    // Only the lines around: a text may have any number of errors.
+    let line = at.line as usize;
+    let template = (line.saturating_sub(2)..=line).any(|line| source.line(line).contains("{{"));
+    let help = match error.kind {
+        SyntaxErrorKind::Limit => None,
+        _ if template => Some("it looks like a Helm template: run `helm template` and read what that prints"),
+        _ => error.message.contains("anchor").then_some("a text that begins with * or & must be in quotes"),
+    };
+    let diagnostic = Diagnostic::new(code, error.message.clone()).at(Some(at));
+    Diagnostic { help: help.map(ToOwned::to_owned), ..diagnostic }
 }
 
 /// Reads one object, or those of a list, into the world.

@@ -13,7 +13,7 @@ use smol_str::SmolStr;
 
 use crate::apimachinery::field::Path;
 use crate::codes;
-use crate::decode::{Decode, Reader};
+use crate::decode::Reader;
 use crate::source::tree::{Node, Source, Value};
 use crate::{admin, cluster, kubernetes, kubernetes_beta};
 
@@ -152,21 +152,16 @@ pub fn read(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) -> Op
     let (kind, header) = recognise(source, node, found)?;
     let mut reader = Reader::new(source, node, found);
     reader.subject = header.subject();
+    let metadata = Path::new("metadata");
     if header.name.is_empty() {
-        let (metadata, name) =
-            (Path::new("metadata"), node.get("metadata").and_then(|meta| meta.get("name")));
-        let path = metadata.child("name");
-        // A name that YAML reads as something else (`no`, `1`) is no missing one.
-        if name.is_none_or(|name| SmolStr::decode(name, &path, &mut reader).is_some()) {
-            reader.report(&codes::NO_NAME, &path, "the object has no name: it is left out");
-        }
+        let message = "the object has no name that can be read: it is left out";
+        reader.report(&codes::NO_NAME, &metadata.child("name"), message);
         return None;
     }
     if let Some(namespace) = node.get("metadata").and_then(|meta| meta.get("namespace"))
         && matches!(namespace.value, Value::List(_) | Value::Map(_))
     {
         // Nobody knows where it belongs, and anywhere else it would mean something else.
-        let metadata = Path::new("metadata");
         let message =
             format!("the namespace is {}, not text: the object is left out", namespace.value.kind());
         reader.report(&codes::NO_NAME, &metadata.child("namespace"), message);
@@ -271,10 +266,7 @@ fn unknown(reader: &mut Reader<'_>, api_version: &str, group: &str, kind: &str) 
     // The core and the workload groups have many kinds of no concern: only what is nearly one of ours is remarked on.
     let near_miss = || {
         let kinds = kinds_of(group).map(|k| k.kind).chain((group.is_empty()).then_some("List"));
-        let near = nearest(kind, kinds).into_iter().find(|near| near.len().abs_diff(kind.len()) <= 1);
-        near.filter(|near| {
-            !["ControllerRevision", "PodTemplate", "Event", "Secret"].contains(&kind) && *near != kind
-        })
+        nearest(kind, kinds).into_iter().find(|near| near.len().abs_diff(kind.len()) <= 1)
     };
     let help = if let Some(k) = in_group {
         format!("{kind} is read as {}", k.api_version())

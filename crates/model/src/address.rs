@@ -40,6 +40,14 @@ impl Family {
     pub fn of(address: IpAddr) -> Self {
         if address.is_ipv4() { Family::V4 } else { Family::V6 }
     }
+
+    /// The other one.
+    pub fn other(self) -> Self {
+        match self {
+            Family::V4 => Family::V6,
+            Family::V6 => Family::V4,
+        }
+    }
 }
 
 impl fmt::Display for Family {

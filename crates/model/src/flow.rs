@@ -215,6 +215,13 @@ impl fmt::Display for EndpointPattern {
 
 // === impl FlowPattern ===
 
+impl FlowPattern {
+    /// Whether an end is an address, so that the question is about that address and no other of the same endpoint.
+    pub fn names_an_address(&self) -> bool {
+        [&self.source, &self.destination].into_iter().any(|end| matches!(end, EndpointPattern::Address(_)))
+    }
+}
+
 impl FromStr for FlowPattern {
     type Err = FlowError;
 

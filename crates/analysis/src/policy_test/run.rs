@@ -5,15 +5,14 @@ use std::sync::{Arc, Mutex};
 
 use palisade_dialects::admission::{Request, admit};
 use palisade_dialects::codes;
-use palisade_dialects::load::{load, load_object, syntax_help};
+use palisade_dialects::load::{load, load_object, unparsed};
 use palisade_dialects::object::DEFAULT_NAMESPACE;
 use palisade_dialects::source::tree::{Node, Source};
-use palisade_dialects::source::{Limits, SyntaxErrorKind, documents};
+use palisade_dialects::source::{Limits, documents};
 use palisade_dialects::world::World;
-use palisade_model::address::Family;
 use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::evaluate::evaluate;
-use palisade_model::flow::{EndpointPattern, Flow};
+use palisade_model::flow::Flow;
 use palisade_model::options::Options;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::verdicts::Verdicts;
@@ -43,16 +42,7 @@ pub fn run(sources: &[Arc<Source>], files: &dyn Files) -> Report {
         for document in documents(source, &limits) {
             match document {
                 Ok(node) => nodes.push(node),
-                Err(error) => {
-                    let code = match error.kind {
-                        SyntaxErrorKind::Syntax => &codes::SYNTAX,
-                        SyntaxErrorKind::Limit => &codes::LIMIT,
-                    };
-                    let help = syntax_help(source, &error.message);
-                    let diagnostic =
-                        Diagnostic::new(code, error.message).at(Some(source.location(error.span)));
-                    report.unreadable.push(Diagnostic { help, ..diagnostic });
-                }
+                Err(error) => report.unreadable.push(unparsed(source, &error)),
             }
         }
         for node in &nodes {
@@ -275,12 +265,8 @@ fn other_families(
     case: &mut Case,
 ) {
     let differs = |(flow, line): (&Flow, &&Expectation)| {
-        let asked_by_address = [&line.flows.source, &line.flows.destination]
-            .into_iter()
-            .any(|end| matches!(end, EndpointPattern::Address(_)));
-        let used = flow.source.address.or(flow.destination.address)?;
-        let other = if Family::of(used) == Family::V4 { Family::V6 } else { Family::V4 };
-        let flow = snapshot.over(flow, other).filter(|_| !asked_by_address)?;
+        let (flow, other) =
+            snapshot.over_the_other_family(flow).filter(|_| !line.flows.names_an_address())?;
         let verdict = verdicts.verdict(&flow);
         (!line.outcome.holds(verdict)).then(|| (flow, line.at.clone(), other, verdict))
     };

@@ -55,6 +55,24 @@ pub struct RuleDraft {
     pub unreadable: Option<String>,
 }
 
+/// A rule of any of the kinds, which name their fields alike: `draft!(rule, ACTIONS, from: ingress_peer, ports: port)`.
+macro_rules! draft {
+    ($rule:expr, $words:expr, $peers:ident: $peer:expr, $traffic:ident: $one:expr) => {
+        $crate::admin::lower::RuleDraft {
+            name: $rule.name.clone().map(|name| name.0),
+            action: $crate::admin::lower::action($rule.action.as_ref(), $words),
+            peers: $crate::admin::lower::peers($rule.$peers.as_deref(), stringify!($peers), |peer| {
+                $peer(peer)
+            }),
+            traffic: $crate::admin::lower::traffic($rule.$traffic.as_deref(), stringify!($traffic), |one| {
+                $one(one)
+            }),
+            unreadable: $rule.unreadable.clone(),
+        }
+    };
+}
+pub(crate) use draft;
+
 // === impl Draft ===
 
 impl Draft {
@@ -158,6 +176,14 @@ pub fn action(written: Option<&Text>, words: &[(&str, Action)]) -> Result<Action
 /// A selector where one must be.
 pub fn selector(written: Option<&LabelSelector>, name: &str) -> Result<Selector, String> {
     written.ok_or_else(|| format!("no {name}"))?.lower().map_err(|why| format!("{name}: {why}"))
+}
+
+/// The one peer that is written, or the unknown one.
+pub fn one_peer<const N: usize>(
+    unreadable: &Option<String>,
+    alternatives: [Option<Vec<Peer>>; N],
+) -> Vec<Peer> {
+    one_of("a peer", unreadable, alternatives).unwrap_or_else(|why| vec![Peer::Unknown(why)])
 }
 
 /// Pods of namespaces, as a peer.

@@ -99,6 +99,9 @@ impl Snapshot {
                 if let EndpointPattern::Address(address) = pattern.destination {
                     self.keep_family(&mut backends, Family::of(address));
                 }
+                if backends.is_empty() {
+                    return Err(ResolveError::NoBackend(pattern.destination.to_string()));
+                }
                 backends
             }
             None => {
@@ -192,15 +195,17 @@ impl Snapshot {
         source.into_iter().filter(|family| destination.contains(family)).collect()
     }
 
-    /// The same connection over another family, where both ends have it.
-    pub fn over(&self, flow: &Flow, family: Family) -> Option<Flow> {
+    /// The same connection over the family that it does not use, where both ends have that one.
+    pub fn over_the_other_family(&self, flow: &Flow) -> Option<(Flow, Family)> {
+        let family = Family::of(flow.source.address.or(flow.destination.address)?).other();
         let party = |party: Party| {
             let own = self.addresses(party.who);
             let address = own.iter().find(|address| Family::of(**address) == family).copied();
             let unaddressed = own.is_empty() && party.who != Who::Outside;
             (address.is_some() || unaddressed).then_some(Party { address, ..party })
         };
-        Some(Flow { source: party(flow.source)?, destination: party(flow.destination)?, ..*flow })
+        let flow = Flow { source: party(flow.source)?, destination: party(flow.destination)?, ..*flow };
+        Some((flow, family)).filter(|(flow, _)| flow.source.address.or(flow.destination.address).is_some())
     }
 
     fn addresses(&self, who: Who) -> &[IpAddr] {

@@ -5,10 +5,9 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use palisade_dialects::codes;
-use palisade_model::address::Family;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::evaluate::evaluate;
-use palisade_model::flow::{EndpointPattern, Flow, FlowPattern};
+use palisade_model::flow::{Flow, FlowPattern};
 use palisade_model::options::Options;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::trace::{Evaluation, Verdict};
@@ -56,16 +55,11 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
     objects.names = names;
     let snapshot = Snapshot::new(objects);
     let flows = snapshot.flows(&pattern).map_err(|error| {
-        let place = input::describe(&arguments.input.files);
-        match error.to_string().split_once('\n') {
-            Some((first, rest)) => format!("{first} in {place}\n{rest}"),
-            None => format!("{error} in {place}"),
-        }
-    });
-    // Whoever is missed may have been lost while reading.
-    let flows = flows.map_err(|message| match reservations(&input.found, errors) {
-        said if said.is_empty() => message,
-        said => format!("{message}\n{}", said.trim_end()),
+        let (error, place) = (error.to_string(), input::describe(&arguments.input.files));
+        let (first, help) = error.split_once('\n').unwrap_or((&error, ""));
+        // Whoever is missed may have been lost while reading.
+        let lines = [&format!("{first} in {place}"), help, &reservations(&input.found, errors)];
+        lines.map(str::trim_end).into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
     })?;
 
     let verdicts = Verdicts::new(&snapshot, &options);
@@ -78,10 +72,10 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
     others.remove(first);
 
     // An address that was asked about stays what it is.
-    let by_address = |end: &EndpointPattern| matches!(end, EndpointPattern::Address(_));
-    let other_family = (!by_address(&pattern.source) && !by_address(&pattern.destination))
-        .then(|| over_the_other_family(&snapshot, &evaluation, &options))
-        .flatten();
+    let other_family = (snapshot.over_the_other_family(&evaluation.flow))
+        .filter(|_| !pattern.names_an_address())
+        .map(|(flow, family)| (flow, family, verdicts.verdict(&flow)))
+        .filter(|(_, _, verdict)| *verdict != evaluation.verdict);
     let out = match arguments.output {
         ExplainOutput::Json => {
             let mut explanation = Explanation::new(&snapshot, &evaluation);
@@ -90,15 +84,13 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
             explanation.others_left_out = others.len().saturating_sub(LISTED_IN_JSON);
             explanation.input_problems = weighty(&input.found).map(json::Diagnostic::from).collect();
             explanation.other_family =
-                other_family.map(|(flow, verdict)| OtherFlow::new(&snapshot, &flow, verdict));
+                other_family.map(|(flow, _, verdict)| OtherFlow::new(&snapshot, &flow, verdict));
             json::print(&explanation)
         }
         ExplainOutput::Text => {
             let look = Look::stdout(color);
             let mut out = explanation(&snapshot, &evaluation, look, arguments.all);
-            if let Some((flow, verdict)) = other_family {
-                let family = flow.source.address.or(flow.destination.address).map(Family::of);
-                let family = family.map(|family| family.to_string()).unwrap_or_default();
+            if let Some((flow, family, verdict)) = other_family {
                 let _ = writeln!(out, "\n  {} over {family} it is another answer:", look.warning("note:"));
                 let _ = write!(out, "  {}", headline(&snapshot, &flow, verdict, look));
             }
@@ -129,23 +121,6 @@ fn names(written: &[String]) -> Result<BTreeMap<String, Vec<IpAddr>>, String> {
         names.entry(name.to_ascii_lowercase()).or_default().push(address.to_canonical());
     }
     Ok(names)
-}
-
-/// The same connection over the other address family, where both ends have it and the answer is another.
-fn over_the_other_family(
-    snapshot: &Snapshot,
-    evaluation: &Evaluation,
-    options: &Options,
-) -> Option<(Flow, Verdict)> {
-    let used = evaluation.flow.source.address.or(evaluation.flow.destination.address)?;
-    let other = match Family::of(used) {
-        Family::V4 => Family::V6,
-        Family::V6 => Family::V4,
-    };
-    let flow = snapshot.over(&evaluation.flow, other)?;
-    let addressed = flow.source.address.is_some() || flow.destination.address.is_some();
-    let verdict = evaluate(snapshot, &flow, options).verdict;
-    (addressed && verdict != evaluation.verdict).then_some((flow, verdict))
 }
 
 /// The other connections that the question stands for.

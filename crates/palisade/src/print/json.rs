@@ -153,6 +153,8 @@ pub struct Ref {
     pub kind: String,
     pub namespace: Option<String>,
     pub name: String,
+    /// What of the policy as a whole cannot be read, if anything.
+    pub unreadable: Option<String>,
     pub file: Option<String>,
     pub line: Option<u32>,
 }
@@ -368,7 +370,7 @@ impl Stage {
                 StageName::NetworkPolicy => None,
             },
             outcome: outcome.to_owned(),
-            isolated_by: stage.isolated_by.iter().map(|object| Ref::new(object)).collect(),
+            isolated_by: stage.isolated_by.iter().map(|object| Ref::new(object, stage)).collect(),
             rules: stage.steps.iter().map(Rule::new).collect(),
             does_not_apply: stage.bystanders.iter().map(Bystander::new).collect(),
         }
@@ -376,8 +378,10 @@ impl Stage {
 }
 
 impl Ref {
-    fn new(object: &Object) -> Self {
+    fn new(object: &Object, stage: &trace::StageTrace) -> Self {
+        let unreadable = stage.unreadable.iter().find(|(unreadable, _)| **unreadable == *object);
         Ref {
+            unreadable: unreadable.map(|(_, what)| what.clone()),
             kind: object.kind.to_string(),
             namespace: object.namespace.as_ref().map(ToString::to_string),
             name: object.name.to_string(),

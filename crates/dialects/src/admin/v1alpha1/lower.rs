@@ -7,7 +7,7 @@ use super::types::{
     AdminNetworkPolicy, BaselineAdminNetworkPolicy, BaselineEgressPeer, BaselineEgressRule, EgressPeer,
     EgressRule, IngressPeer, IngressRule, NamespacesPeer, PodsPeer, Port, Subject,
 };
-use crate::admin::lower::{self, Draft, RuleDraft, one_of};
+use crate::admin::lower::{self, Draft, RuleDraft, draft, one_of, one_peer};
 use crate::admin::selector::LabelSelector;
 use crate::admin::typed::Text;
 use crate::decode::Reader;
@@ -57,33 +57,15 @@ pub(super) fn baseline(policy: &BaselineAdminNetworkPolicy, header: &Header, rea
 }
 
 fn ingress(rule: &IngressRule, words: Words) -> RuleDraft {
-    RuleDraft {
-        name: rule.name.clone().map(|name| name.0),
-        action: lower::action(rule.action.as_ref(), words),
-        peers: lower::peers(rule.from.as_deref(), "from", |peer| ingress_peer(peer)),
-        traffic: lower::traffic(rule.ports.as_deref(), "ports", |one| port(one)),
-        unreadable: rule.unreadable.clone(),
-    }
+    draft!(rule, words, from: ingress_peer, ports: port)
 }
 
 fn egress(rule: &EgressRule) -> RuleDraft {
-    RuleDraft {
-        name: rule.name.clone().map(|name| name.0),
-        action: lower::action(rule.action.as_ref(), ADMIN),
-        peers: lower::peers(rule.to.as_deref(), "to", |peer| egress_peer(peer)),
-        traffic: lower::traffic(rule.ports.as_deref(), "ports", |one| port(one)),
-        unreadable: rule.unreadable.clone(),
-    }
+    draft!(rule, ADMIN, to: egress_peer, ports: port)
 }
 
 fn baseline_egress(rule: &BaselineEgressRule) -> RuleDraft {
-    RuleDraft {
-        name: rule.name.clone().map(|name| name.0),
-        action: lower::action(rule.action.as_ref(), BASELINE),
-        peers: lower::peers(rule.to.as_deref(), "to", |peer| baseline_egress_peer(peer)),
-        traffic: lower::traffic(rule.ports.as_deref(), "ports", |one| port(one)),
-        unreadable: rule.unreadable.clone(),
-    }
+    draft!(rule, BASELINE, to: baseline_egress_peer, ports: port)
 }
 
 fn subject(subject: Option<&Subject>) -> Result<PodSet, String> {
@@ -107,7 +89,7 @@ fn subject(subject: Option<&Subject>) -> Result<PodSet, String> {
 
 fn ingress_peer(peer: &IngressPeer) -> Vec<Peer> {
     let alternatives = [peer.namespaces.as_deref().map(namespaces), peer.pods.as_deref().map(pods)];
-    one_of("a peer", &peer.unreadable, alternatives).unwrap_or_else(unknown)
+    one_peer(&peer.unreadable, alternatives)
 }
 
 fn egress_peer(peer: &EgressPeer) -> Vec<Peer> {
@@ -118,7 +100,7 @@ fn egress_peer(peer: &EgressPeer) -> Vec<Peer> {
         peer.nodes.as_deref().map(lower::nodes),
         peer.domain_names.as_ref().map(lower::domain_names),
     ];
-    one_of("a peer", &peer.unreadable, alternatives).unwrap_or_else(unknown)
+    one_peer(&peer.unreadable, alternatives)
 }
 
 fn baseline_egress_peer(peer: &BaselineEgressPeer) -> Vec<Peer> {
@@ -128,7 +110,7 @@ fn baseline_egress_peer(peer: &BaselineEgressPeer) -> Vec<Peer> {
         peer.networks.as_ref().map(lower::networks),
         peer.nodes.as_deref().map(lower::nodes),
     ];
-    one_of("a peer", &peer.unreadable, alternatives).unwrap_or_else(unknown)
+    one_peer(&peer.unreadable, alternatives)
 }
 
 fn namespaces(written: &NamespacesPeer) -> Vec<Peer> {
@@ -137,10 +119,6 @@ fn namespaces(written: &NamespacesPeer) -> Vec<Peer> {
 
 fn pods(written: &PodsPeer) -> Vec<Peer> {
     lower::pods(written.lower())
-}
-
-fn unknown(why: String) -> Vec<Peer> {
-    vec![Peer::Unknown(why)]
 }
 
 fn port(port: &Port) -> Result<TrafficMatch, String> {

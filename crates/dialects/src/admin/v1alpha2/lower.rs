@@ -8,7 +8,7 @@ use super::types::{
     self, ClusterNetworkPolicy, EgressPeer, EgressRule, IngressPeer, IngressRule, NamespacedPod,
     ProtocolPorts, Subject,
 };
-use crate::admin::lower::{self, Draft, RuleDraft, one_of};
+use crate::admin::lower::{self, Draft, RuleDraft, draft, one_of, one_peer};
 use crate::admin::selector::LabelSelector;
 use crate::decode::Reader;
 use crate::object::Header;
@@ -42,23 +42,11 @@ pub(super) fn cluster(policy: &ClusterNetworkPolicy, header: &Header, reader: &R
 }
 
 fn ingress(rule: &IngressRule) -> RuleDraft {
-    RuleDraft {
-        name: rule.name.clone().map(|name| name.0),
-        action: lower::action(rule.action.as_ref(), ACTIONS),
-        peers: lower::peers(rule.from.as_deref(), "from", |peer| ingress_peer(peer)),
-        traffic: lower::traffic(rule.protocols.as_deref(), "protocols", |one| protocol(one)),
-        unreadable: rule.unreadable.clone(),
-    }
+    draft!(rule, ACTIONS, from: ingress_peer, protocols: protocol)
 }
 
 fn egress(rule: &EgressRule) -> RuleDraft {
-    RuleDraft {
-        name: rule.name.clone().map(|name| name.0),
-        action: lower::action(rule.action.as_ref(), ACTIONS),
-        peers: lower::peers(rule.to.as_deref(), "to", |peer| egress_peer(peer)),
-        traffic: lower::traffic(rule.protocols.as_deref(), "protocols", |one| protocol(one)),
-        unreadable: rule.unreadable.clone(),
-    }
+    draft!(rule, ACTIONS, to: egress_peer, protocols: protocol)
 }
 
 fn subject(subject: Option<&Subject>) -> Result<PodSet, String> {
@@ -70,7 +58,7 @@ fn subject(subject: Option<&Subject>) -> Result<PodSet, String> {
 
 fn ingress_peer(peer: &IngressPeer) -> Vec<Peer> {
     let alternatives = [peer.namespaces.as_deref().map(namespaces), peer.pods.as_deref().map(pods)];
-    one_of("a peer", &peer.unreadable, alternatives).unwrap_or_else(|why| vec![Peer::Unknown(why)])
+    one_peer(&peer.unreadable, alternatives)
 }
 
 fn egress_peer(peer: &EgressPeer) -> Vec<Peer> {
@@ -81,7 +69,7 @@ fn egress_peer(peer: &EgressPeer) -> Vec<Peer> {
         peer.nodes.as_deref().map(lower::nodes),
         peer.domain_names.as_ref().map(lower::domain_names),
     ];
-    one_of("a peer", &peer.unreadable, alternatives).unwrap_or_else(|why| vec![Peer::Unknown(why)])
+    one_peer(&peer.unreadable, alternatives)
 }
 
 /// All pods of the namespaces selected.
