@@ -56,10 +56,6 @@ impl ObjectMeta {
 
     /// Checks the name as the API server does for a new object.
     pub fn check_name(&self, path: &Path<'_>, sink: &mut Sink<'_>) {
-        // What cannot be read has been said; that it is missing would only lead astray.
-        if self.name.is_none() && self.unreadable.is_some() {
-            return;
-        }
         let text = |value: &Option<SmolStr>| value.clone().unwrap_or_default();
         meta::name(path, &text(&self.name), &text(&self.generate_name), NameRule::Subdomain, sink);
     }

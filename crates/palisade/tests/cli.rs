@@ -171,6 +171,11 @@ fn advice_names_the_rule_that_misses_by_one_thing() {
         advice("x/a -> x/b icmp", shut),
         "To allow it: write an ingress rule from x/a without ports, which is what ICMP needs, for example in x/np, <stdin>:7"
     );
+    let misplaced = "{podSelector: {}, ingress: [{from: [{podSelector: null, matchLabels: {app: a}}]}]}";
+    assert_eq!(
+        advice("x/a -> x/b tcp/80", misplaced),
+        "To allow it: correct rule 0 of x/np, which cannot be read (unknown field matchLabels), <stdin>:7"
+    );
     let broken = "{podSelectr: {}}";
     assert_eq!(
         advice("x/a -> ip:192.0.2.1 tcp/80", broken),

@@ -40,6 +40,6 @@ suite! {
     npa_v1alpha1: "suites/npa-v1alpha1", 92 cases, 289 flows;
     npa_v1alpha2: "suites/npa-v1alpha2", 116 cases, 483 flows;
     admin_validation: "suites/admin-validation", 767 cases, 767 flows;
-    decisions: "suites/decisions", 43 cases, 372 flows;
+    decisions: "suites/decisions", 47 cases, 376 flows;
     example: "examples/shop/tests", 12 cases, 209 flows;
 }

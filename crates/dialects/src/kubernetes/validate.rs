@@ -213,12 +213,11 @@ impl Checks<'_, '_> {
         }
         let selected = peer.pod_selector.is_some() || peer.namespace_selector.is_some();
         match (selected, peer.ip_block.is_some()) {
-            // What cannot be read has been said; that nothing is there would only lead astray.
-            (false, false) if peer.unreadable.is_some() => {}
             (false, false) => {
+                // Where something is written that cannot be read, other ways to write nothing would only lead astray.
                 let help = "to mean everybody, leave out the list of peers; to mean every pod, write namespaceSelector: {}";
                 self.reader.report(&codes::PEER, path, field::required("must specify a peer")).help =
-                    Some(help.to_owned());
+                    peer.unreadable.is_none().then(|| help.to_owned());
             }
             (true, true) => {
                 let body = field::forbidden("may not specify both ipBlock and another peer");
@@ -232,9 +231,6 @@ impl Checks<'_, '_> {
     fn ip_block(&mut self, path: &Path<'_>, block: &IpBlock) {
         let cidr_path = path.child("cidr");
         let cidr = block.cidr.as_deref().unwrap_or("");
-        if cidr.is_empty() && block.unreadable.is_some() {
-            return;
-        }
         if cidr.is_empty() {
             self.reader.report(&codes::CIDR, &cidr_path, field::required(""));
             return;

@@ -296,6 +296,17 @@ fn opening(snapshot: &Snapshot, flow: &Flow, side: &Side, by: &[Arc<Object>]) ->
     if let Some((object, what)) = stage.and_then(|stage| stage.unreadable.first()) {
         return format!("correct {object}, which cannot be read ({what}){}", place(&object.at));
     }
+    let steps = || stage.into_iter().flat_map(|stage| &stage.steps);
+    if let Some((step, what)) = steps().find_map(|step| match &step.result {
+        StepResult::FailedClosed { why } => Some((step, why)),
+        _ => None,
+    }) {
+        let (object, index) = (step.object.full_name(), step.rule.index);
+        return format!(
+            "correct rule {index} of {object}, which cannot be read ({what}){}",
+            place(&step.rule.at)
+        );
+    }
     let (other, list) = match side.direction {
         Direction::Egress => (flow.destination, "to"),
         Direction::Ingress => (flow.source, "from"),
@@ -307,7 +318,7 @@ fn opening(snapshot: &Snapshot, flow: &Flow, side: &Side, by: &[Arc<Object>]) ->
         _ => snapshot.describe(other),
     };
     let near = |wanted: fn(&Cause) -> bool| {
-        stage.into_iter().flat_map(|stage| &stage.steps).find_map(|step| match &step.result {
+        steps().find_map(|step| match &step.result {
             StepResult::NotMatched { cause, why, only: true } if wanted(cause) => Some((step, why)),
             _ => None,
         })
