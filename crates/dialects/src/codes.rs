@@ -1,5 +1,6 @@
 //! Every diagnostic that reading can give, each with its documentation: `S` for the text, `K` for NetworkPolicy v1,
-//! `B` for the 2016 API, `A` for the admin policies. Lints have their codes beside them, in `palisade-analysis`.
+//! `B` for the 2016 API, `A` for the admin policies. Larger dialects keep theirs in a `codes.rs` of their own: `N` for
+//! Antrea, `T` for Thorium. Lints have their codes beside them, in `palisade-analysis`.
 
 use palisade_model::diagnostic::{Code, Severity};
 
@@ -9,9 +10,15 @@ macro_rules! codes {
             id: $id, severity: Severity::$severity, title: $title, explanation: $explanation,
         };)*
 
-        /// All of them, in the order of their names.
+        /// The codes of this file, in the order of their names.
         pub static ALL: &[&Code] = &[$(&$name,)*];
     };
+}
+pub(crate) use codes;
+
+/// The codes of all dialects.
+pub fn all() -> impl Iterator<Item = &'static Code> {
+    [ALL, crate::antrea::codes::ALL, crate::thorium::codes::ALL].into_iter().flatten().copied()
 }
 
 codes! {

@@ -13,6 +13,7 @@
 
 pub mod admin;
 pub mod admission;
+pub mod antrea;
 pub mod apimachinery;
 pub mod cluster;
 pub mod codes;
@@ -23,4 +24,5 @@ pub mod load;
 pub mod meta;
 pub mod object;
 pub mod source;
+pub mod thorium;
 pub mod world;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use palisade_model::cluster::{Endpoints, Namespace, Node as ClusterNode, Pod, Service, Workload};
 use palisade_model::diagnostic::{Diagnostic, Location, Subject};
+use palisade_model::group::{Group, TierObject};
 use palisade_model::nearest::nearest;
 use palisade_model::policy::{Object, Policy};
 use smol_str::SmolStr;
@@ -50,6 +51,10 @@ pub enum Lowered {
     Endpoints(Vec<Endpoints>),
     /// A policy.
     Policy(Policy),
+    /// A tier.
+    Tier(TierObject),
+    /// A group.
+    Group(Group),
 }
 
 /// What every object says about itself, read before anything else.

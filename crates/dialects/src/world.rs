@@ -76,5 +76,9 @@ fn gather(loaded: Loaded, objects: &mut Objects) {
         Lowered::Service(service) => objects.services.push(service),
         Lowered::Endpoints(endpoints) => objects.endpoints.extend(endpoints),
         Lowered::Policy(policy) => objects.policies.push(policy),
+        Lowered::Tier(tier) => {
+            objects.tiers.extend(tier.priority.map(|priority| (tier.object.name.clone(), priority)));
+        }
+        Lowered::Group(group) => objects.groups.push(group),
     }
 }

@@ -18,6 +18,7 @@ pub mod cluster;
 pub mod diagnostic;
 pub mod evaluate;
 pub mod flow;
+pub mod group;
 pub mod label;
 pub mod matching;
 pub mod nearest;

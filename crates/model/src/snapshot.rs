@@ -11,6 +11,7 @@ use smol_str::SmolStr;
 
 use crate::cluster::{Endpoints, NAMESPACE_NAME_LABEL, Namespace, Node, Owner, Pod, Service, Workload};
 use crate::flow::{Party, Who};
+use crate::group::Group;
 use crate::label::Labels;
 use crate::policy::{Direction, Placement, Policy, Priority, Tier};
 
@@ -37,6 +38,8 @@ pub struct Objects {
     pub policies: Vec<Policy>,
     /// Tiers: their priority by name.
     pub tiers: BTreeMap<SmolStr, u8>,
+    /// Groups that policies name.
+    pub groups: Vec<Group>,
     /// What DNS names stand for.
     pub names: BTreeMap<String, Vec<IpAddr>>,
 }
@@ -111,8 +114,19 @@ impl Stage {
 impl Snapshot {
     /// Puts the objects together.
     pub fn new(objects: Objects) -> Self {
-        let Objects { namespaces, pods, workloads, nodes, services, endpoints, policies, tiers, names } =
-            objects;
+        let Objects {
+            namespaces,
+            pods,
+            workloads,
+            nodes,
+            services,
+            endpoints,
+            policies,
+            tiers,
+            groups,
+            names,
+        } = objects;
+        drop(groups);
         let pods = with_stand_ins(pods, &workloads);
         let mut snapshot =
             Snapshot { pods, nodes, services, endpoints, policies, names, ..Snapshot::default() };

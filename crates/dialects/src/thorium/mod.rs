@@ -1,0 +1,3 @@
+//! Thorium's tool policies.
+
+pub mod codes;
