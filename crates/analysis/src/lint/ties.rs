@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::label::{Operator, Selector};
-use palisade_model::matching::Context;
+use palisade_model::matching::{Context, Endpoint};
 use palisade_model::options::Options;
-use palisade_model::policy::{Direction, Namespaces, Placement, PodSet, Policy, Priority, Rule, Tier};
+use palisade_model::policy::{
+    Direction, Namespaces, Placement, PodSet, Policy, Priority, Rule, Subject, Tier,
+};
 use palisade_model::snapshot::Snapshot;
 
 use super::{about, pods};
@@ -100,16 +102,26 @@ fn shared(a: &Policy, b: &Policy) -> Vec<Direction> {
 }
 
 fn applies(context: &Context<'_>, policy: &Policy, direction: Direction, pod: usize) -> bool {
-    policy.rules.iter().any(|rule| rule.direction == direction && context.applies(&rule.subjects, pod))
+    policy
+        .rules
+        .iter()
+        .any(|rule| rule.direction == direction && context.applies(&rule.subjects, Endpoint::Pod(pod)))
 }
 
 /// Whether no pod at all can be subject to both.
 fn disjoint_policies(a: &Policy, b: &Policy) -> bool {
-    let sets = |policy: &Policy| -> Vec<PodSet> {
+    let subjects = |policy: &Policy| -> Vec<Subject> {
         policy.rules.iter().flat_map(|rule: &Rule| rule.subjects.iter().cloned()).collect()
     };
-    let (a, b) = (sets(a), sets(b));
-    a.iter().all(|a| b.iter().all(|b| disjoint_sets(a, b)))
+    let disjoint = |a: &Subject, b: &Subject| match (a, b) {
+        (Subject::Pods(a), Subject::Pods(b)) => disjoint_sets(a, b),
+        (Subject::Nodes(a), Subject::Nodes(b)) => disjoint(a, b),
+        (Subject::Service(a), Subject::Service(b)) => a != b,
+        (Subject::Group { .. }, _) | (_, Subject::Group { .. }) => false,
+        _ => true,
+    };
+    let (a, b) = (subjects(a), subjects(b));
+    a.iter().all(|a| b.iter().all(|b| disjoint(a, b)))
 }
 
 fn disjoint_sets(a: &PodSet, b: &PodSet) -> bool {

@@ -190,6 +190,6 @@ impl PodsPeer {
             (Some(_), Some(_)) => return Err("namespaces and namespaceSelector".to_owned()),
         };
         let pods = lower::selector(self.pod_selector.as_deref(), "podSelector")?;
-        Ok(PodSet { namespaces, pods })
+        Ok(PodSet::new(namespaces, pods))
     }
 }

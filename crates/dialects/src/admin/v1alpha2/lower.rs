@@ -107,7 +107,7 @@ impl NamespacedPod {
                 lower::selector(Some(selector), "namespaceSelector")
             })?;
         let pods = lower::selector(self.pod_selector.as_deref(), "podSelector")?;
-        Ok(PodSet { namespaces: Namespaces::Matching(namespaces), pods })
+        Ok(PodSet::new(Namespaces::Matching(namespaces), pods))
     }
 }
 
