@@ -16,11 +16,11 @@ use palisade_model::traffic::{PortRange, Protocol};
 use smol_str::SmolStr;
 
 use super::crd::{is_cidr, is_domain_name};
-use super::selector::LabelSelector;
-use super::typed::{Text, Texts, Whole};
 use crate::apimachinery::cidr;
 use crate::apimachinery::field::Path;
 use crate::decode::Reader;
+use crate::definition::selector::LabelSelector;
+use crate::definition::typed::{Text, Texts, Whole};
 use crate::object::Header;
 
 /// A policy of any of the kinds, in parts.

@@ -8,9 +8,9 @@ use super::types::{
     EgressRule, IngressPeer, IngressRule, NamespacesPeer, PodsPeer, Port, Subject,
 };
 use crate::admin::lower::{self, Draft, RuleDraft, draft, one_of, one_peer};
-use crate::admin::selector::LabelSelector;
-use crate::admin::typed::Text;
 use crate::decode::Reader;
+use crate::definition::selector::LabelSelector;
+use crate::definition::typed::Text;
 use crate::object::Header;
 
 /// The words for actions.

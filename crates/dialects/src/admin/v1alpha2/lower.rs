@@ -9,8 +9,8 @@ use super::types::{
     ProtocolPorts, Subject,
 };
 use crate::admin::lower::{self, Draft, RuleDraft, draft, one_of, one_peer};
-use crate::admin::selector::LabelSelector;
 use crate::decode::Reader;
+use crate::definition::selector::LabelSelector;
 use crate::object::Header;
 
 const ACTIONS: &[(&str, Action)] =
