@@ -60,6 +60,10 @@ fn subject(entry: &AppliedTo, scope: &Scope) -> Result<Subject, String> {
         entry.service_account.as_deref().map(|name| Ok(account(name)?.into())),
         selectors.set(scope).map(|set| Ok(set?.into())),
     ];
+    // `{}` is every pod, in Antrea as in its own tests.
+    if alternatives.iter().all(Option::is_none) {
+        return selectors.together(scope).map(Subject::from);
+    }
     only("an appliedTo", alternatives)
 }
 
@@ -89,6 +93,10 @@ fn peer(entry: &types::Peer, scope: &Scope) -> Result<Peer, String> {
         entry.node_selector.as_deref().map(|nodes| Ok(Peer::Nodes(selector(nodes, "nodeSelector")?))),
         pods.map(|set| Ok(Peer::Pods(set?))),
     ];
+    // `{}` is every pod, and nobody else.
+    if alternatives.iter().all(Option::is_none) {
+        return selectors.together(scope).map(Peer::Pods);
+    }
     only("a peer", alternatives)
 }
 
