@@ -5,6 +5,7 @@
 //! object as written (an empty `egress` without `policyTypes`) is not here but with its dialect's validation.
 
 mod addresses;
+mod conflict;
 mod dns;
 mod families;
 mod named_ports;
