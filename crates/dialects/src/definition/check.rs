@@ -23,29 +23,28 @@ pub fn selector(node: &Node<'_>, path: &Path<'_>, findings: &mut Findings<'_, '_
         let pairs = entries.iter().filter_map(|entry| Some((&*entry.key, entry.value.as_str()?)));
         labels::labels(&path.child("matchLabels"), pairs, &mut findings.sink(findings.codes.selector));
     }
-    expressions(node, path, labels::Options::default(), findings);
+    let path = path.child("matchExpressions");
+    for (index, node) in items(node, "matchExpressions").iter().enumerate() {
+        requirement(node, &path.index(index), labels::Options::default(), findings);
+    }
 }
 
-/// Checks the expressions of a label selector.
-pub fn expressions(
+/// Checks one requirement of a label selector.
+pub fn requirement(
     node: &Node<'_>,
     path: &Path<'_>,
     options: labels::Options,
     findings: &mut Findings<'_, '_>,
 ) {
-    let sink = &mut findings.sink(findings.codes.selector);
-    let path = path.child("matchExpressions");
-    for (index, node) in items(node, "matchExpressions").iter().enumerate() {
-        let text = |key| node.get(key).and_then(Node::as_str);
-        let values = match written(node, "values").map(|values| &values.value) {
-            None => Some(Vec::new()),
-            Some(Value::List(values)) => values.iter().map(Node::as_str).collect::<Option<Vec<&str>>>(),
-            Some(_) => None,
-        };
-        // What is missing or of the wrong type, the definition has said.
-        if let (Some(key), Some(operator), Some(values)) = (text("key"), text("operator"), values) {
-            let requirement = labels::Requirement { key, operator, values: &values };
-            labels::requirement(&path.index(index), &requirement, options, sink);
-        }
+    let text = |key| node.get(key).and_then(Node::as_str);
+    let values = match written(node, "values").map(|values| &values.value) {
+        None => Some(Vec::new()),
+        Some(Value::List(values)) => values.iter().map(Node::as_str).collect::<Option<Vec<&str>>>(),
+        Some(_) => None,
+    };
+    // What is missing or of the wrong type, the definition has said.
+    if let (Some(key), Some(operator), Some(values)) = (text("key"), text("operator"), values) {
+        let requirement = labels::Requirement { key, operator, values: &values };
+        labels::requirement(path, &requirement, options, &mut findings.sink(findings.codes.selector));
     }
 }

@@ -182,6 +182,12 @@ pub fn items<'n, 's>(node: &'n Node<'s>, key: &str) -> &'n [Node<'s>] {
 
 // === impl Schema ===
 
+impl std::fmt::Debug for Schema {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Schema({})", self.shape.name())
+    }
+}
+
 impl Schema {
     const fn of(shape: Shape) -> Schema {
         Schema { shape, rule: None, beyond: None }
