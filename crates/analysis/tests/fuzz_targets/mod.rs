@@ -147,7 +147,9 @@ fn assert_located(source: &Source, found: &[Diagnostic]) {
 /// What may be created may also be left as it is.
 fn assert_admission(source: &Source) {
     for node in documents(source, &Limits::default()).flatten() {
-        let errors = |request| admit(source, request).into_iter().filter(Diagnostic::is_error).collect();
+        let errors = |request| {
+            admit(source, request, &World::default()).into_iter().filter(Diagnostic::is_error).collect()
+        };
         let create: Vec<Diagnostic> = errors(Request::Create(&node));
         let update: Vec<Diagnostic> = errors(Request::Update(&node, &node));
         assert!(!create.is_empty() || update.is_empty(), "{update:?}");
