@@ -39,6 +39,12 @@ fn count(node: &Node<'_>, fields: &[&str]) -> usize {
     fields.iter().filter(|field| is_set(node, field)).count()
 }
 
+/// Warns of an entry that says nothing, which is more than it looks like.
+fn empty(path: &Path<'_>, findings: &mut Findings<'_, '_>) {
+    findings.say(&codes::EMPTY_ENTRY, path, "an entry without a selector is every pod").help =
+        Some("write podSelector: {} if that is meant".to_owned());
+}
+
 /// Checks the labels of all selectors in an entry.
 fn labels(entry: &Node<'_>, path: &Path<'_>, findings: &mut Findings<'_, '_>) {
     for name in SELECTORS {
