@@ -16,7 +16,7 @@ use crate::apimachinery::field::Path;
 use crate::codes;
 use crate::decode::Reader;
 use crate::source::tree::{Node, Source, Value};
-use crate::{admin, cluster, kubernetes, kubernetes_beta};
+use crate::{admin, cluster, kubernetes, kubernetes_beta, thorium};
 
 /// A kind that Palisade reads.
 pub struct Kind {
@@ -55,6 +55,8 @@ pub enum Lowered {
     Tier(TierObject),
     /// A group.
     Group(Group),
+    /// A document of Thorium, which means nothing alone.
+    Thorium(Arc<thorium::Part>),
 }
 
 /// What every object says about itself, read before anything else.
@@ -126,6 +128,7 @@ pub static KINDS: &[Kind] = &[
     admin::ADMIN_NETWORK_POLICY,
     admin::BASELINE_ADMIN_NETWORK_POLICY,
     admin::CLUSTER_NETWORK_POLICY,
+    thorium::THORIUM_CLUSTER,
 ];
 
 /// Groups in which every kind should be known, with the kinds that exist there and are no concern of ours.
@@ -150,10 +153,13 @@ static FOREIGN_POLICIES: &[(&str, &[&str])] = &[
 ];
 
 /// Documents that live beside manifests and are read by `palisade test`.
-const TEST_KINDS: &[&str] = &["PolicyTest", "AdmissionTest"];
+const TEST_KINDS: &[&str] = &["PolicyTest", "AdmissionTest", "ThoriumCases"];
 
 /// Reads one object; what is wrong goes to `found`. `None` when it is none of ours or cannot be used.
 pub fn read(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) -> Option<Loaded> {
+    if let Some(shape) = thorium::Shape::of(node) {
+        return thorium::read(shape, source, node, found);
+    }
     let (kind, header) = recognise(source, node, found)?;
     let mut reader = Reader::new(source, node, found);
     reader.subject = header.subject();

@@ -1,15 +1,20 @@
 //! The objects of a world by identity: applied, replaced and deleted one by one, as an API server would.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use palisade_model::diagnostic::Diagnostic;
 use palisade_model::snapshot::Objects;
 
 use crate::object::{Key, Loaded, Lowered};
+use crate::thorium;
 
 /// A set of objects.
 #[derive(Debug, Clone, Default)]
 pub struct World {
     objects: BTreeMap<Key, Loaded>,
+    /// How Thorium's documents are read.
+    pub thorium: thorium::Reading,
 }
 
 impl World {
@@ -51,16 +56,51 @@ impl World {
         for loaded in self.objects.values().cloned() {
             gather(loaded, &mut objects);
         }
+        self.put_together(&mut objects);
         objects
     }
 
     /// What a snapshot is made of, when nobody needs the world any more.
-    pub fn into_objects(self) -> Objects {
+    pub fn into_objects(mut self) -> Objects {
         let mut objects = Objects::default();
-        for loaded in self.objects.into_values() {
+        let (thorium, others): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.objects)
+            .into_iter()
+            .partition(|(_, loaded)| matches!(loaded.lowered, Lowered::Thorium(_)));
+        self.objects = thorium;
+        for loaded in others.into_values() {
             gather(loaded, &mut objects);
         }
+        self.put_together(&mut objects);
         objects
+    }
+
+    /// What is wrong between objects that were read one by one.
+    pub fn review(&self) -> Vec<Diagnostic> {
+        let mut objects = Objects::default();
+        if self.thorium_parts().is_empty() {
+            return Vec::new();
+        }
+        for loaded in self.objects.values().filter(|loaded| !matches!(loaded.lowered, Lowered::Policy(_))) {
+            gather(loaded.clone(), &mut objects);
+        }
+        self.put_together(&mut objects)
+    }
+
+    /// Thorium's documents.
+    pub fn thorium_parts(&self) -> Vec<Arc<thorium::Part>> {
+        let part = |loaded: &Loaded| match &loaded.lowered {
+            Lowered::Thorium(part) => Some(Arc::clone(part)),
+            _ => None,
+        };
+        self.objects.values().filter_map(part).collect()
+    }
+
+    /// Adds what only all documents together make.
+    fn put_together(&self, objects: &mut Objects) -> Vec<Diagnostic> {
+        match self.thorium_parts() {
+            parts if parts.is_empty() => Vec::new(),
+            parts => thorium::extend(&parts, self.thorium, objects),
+        }
     }
 }
 
@@ -80,5 +120,7 @@ fn gather(loaded: Loaded, objects: &mut Objects) {
             objects.tiers.extend(tier.priority.map(|priority| (tier.object.name.clone(), priority)));
         }
         Lowered::Group(group) => objects.groups.push(group),
+        // Put together when everything else is there.
+        Lowered::Thorium(_) => {}
     }
 }
