@@ -18,6 +18,8 @@ pub enum Test<'n> {
     Policy(PolicyTest<'n>),
     /// Objects and what an API server must say to them.
     Admission(AdmissionTest<'n>),
+    /// What Thorium's document promises.
+    Thorium(&'n Node<'n>),
 }
 
 /// Steps that change a world, and what must hold after each.
@@ -168,6 +170,7 @@ pub fn read<'n>(source: &Source, node: &'n Node<'n>) -> Option<Result<Test<'n>, 
     match node.get("kind").and_then(Node::as_str) {
         Some("PolicyTest") => Some(read.policy_test(node).map(Test::Policy)),
         Some("AdmissionTest") => Some(read.admission_test(node).map(Test::Admission)),
+        Some("ThoriumCases") => Some(Ok(Test::Thorium(node))),
         // Without an apiVersion it is no object; a misspelled test must not pass for none.
         Some(kind)
             if node.get("apiVersion").is_none() && node.get("steps").or(node.get("cases")).is_some() =>

@@ -21,6 +21,7 @@ use smol_str::SmolStr;
 
 use super::format::{AdmissionCase, AdmissionTest, Expectation, Operation, PolicyTest, Step, Test, read};
 use super::report::{Case, Failure, Report};
+use super::thorium;
 
 /// How many failing flows of one case are kept with their reasons; the others are counted.
 const KEPT_FAILURES: usize = 20;
@@ -54,6 +55,7 @@ pub fn run(sources: &[Arc<Source>], files: &dyn Files) -> Report {
             .map(|test| match test? {
                 Test::Policy(test) => policy_test(source, &test, &worlds),
                 Test::Admission(test) => admission_test(source, &test, &worlds),
+                Test::Thorium(node) => thorium::run(source, node),
             })
             .collect();
         for result in results {

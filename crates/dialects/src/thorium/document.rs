@@ -106,8 +106,7 @@ pub fn read(shape: Shape, source: &Source, node: &Node<'_>, found: &mut Vec<Diag
     let at = source.location(node.span);
     let mut kept = Vec::new();
     let certain = shape != Shape::MaybeRules;
-    let mut reader = Reader::new(source, node, if certain { found } else { &mut kept });
-    reader.unknown_field = &codes::UNKNOWN_FIELD;
+    let mut reader = reader(source, node, if certain { found } else { &mut kept });
     let root = Path::root();
     let (kind, namespace, name, part) = match shape {
         Shape::Config => {
@@ -191,8 +190,42 @@ fn below(node: &Node<'_>, path: &Path<'_>, keys: &[&str], nested: bool, found: &
     }
 }
 
+/// Reads a policy request that stands somewhere in a text.
+pub fn read_request(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) -> Option<Policy> {
+    request(node, &mut reader(source, node, found))
+}
+
+/// Reads a rules file, or rules that stand somewhere in a text: the policy has neither name nor groups.
+pub fn read_rules(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) -> Option<Policy> {
+    rules_file(node, &mut reader(source, node, found))
+}
+
+/// Reads the part of a configuration that holds `base_network_policies`, or a list of base policies alone.
+pub fn read_base(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) -> Config {
+    let mut reader = reader(source, node, found);
+    let at = source.location(node.span);
+    let list =
+        matches!(&node.value, Value::List(items) if items.iter().all(|item| item.get("name").is_some()));
+    if list {
+        let mut config = Config { base: None, namespace: None, at };
+        base_policies(node, &Path::root(), false, &mut reader, &mut config);
+        return config;
+    }
+    let keys: &[&str] = match &node.value {
+        Value::Map(_) if node.get("base_network_policies").is_some() || node.get("thorium").is_none() => &[],
+        _ => &["thorium"],
+    };
+    read_config(node, &Path::root(), keys, &mut reader, &at)
+}
+
+fn reader<'a>(source: &'a Source, node: &'a Node<'a>, found: &'a mut Vec<Diagnostic>) -> Reader<'a> {
+    let mut reader = Reader::new(source, node, found);
+    reader.unknown_field = &codes::UNKNOWN_FIELD;
+    reader
+}
+
 /// Reads `base_network_policies`.
-pub(super) fn base_policies(
+fn base_policies(
     node: &Node<'_>,
     path: &Path<'_>,
     nested: bool,
@@ -277,7 +310,7 @@ fn unreadable(name: &str, at: Location) -> Policy {
 }
 
 /// Reads a policy request. `None` when nobody could tell which policy it is or where.
-pub(super) fn request(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Policy> {
+fn request(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Policy> {
     let path = Path::root();
     reader.subject = Subject { kind: "ThoriumPolicy".into(), namespace: None, name: name_of(node, reader) };
     reader.duplicates(node, &path, true);
@@ -299,7 +332,7 @@ pub(super) fn request(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Policy
 }
 
 /// Reads a rules file.
-pub(super) fn rules_file(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Policy> {
+fn rules_file(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Policy> {
     let path = Path::root();
     reader.subject.kind = "ThoriumRules".into();
     reader.duplicates(node, &path, true);

@@ -28,7 +28,7 @@ mod types;
 
 pub use assemble::assemble;
 pub use default_base::NAME as DEFAULT_BASE;
-pub use document::{Config, Part, RulesFile, THORIUM_CLUSTER, read};
+pub use document::{Config, Part, RulesFile, THORIUM_CLUSTER, read, read_base, read_request, read_rules};
 pub use lower::{IMAGE_KIND, extend, lower};
 pub use policy::Reading;
 pub use shape::{INSTANCE_KIND, Shape};
