@@ -86,6 +86,20 @@ impl World {
         self.put_together(&mut objects)
     }
 
+    /// The Thorium instance that the documents describe, if there are any.
+    pub fn thorium_instance(&self) -> Option<thorium::instance::Instance> {
+        let parts = self.thorium_parts();
+        if parts.is_empty() {
+            return None;
+        }
+        let mut objects = Objects::default();
+        let pods = |loaded: &&Loaded| matches!(loaded.lowered, Lowered::Pod(_) | Lowered::Workload(_));
+        for loaded in self.objects.values().filter(pods) {
+            gather(loaded.clone(), &mut objects);
+        }
+        Some(thorium::instance_of(&parts, self.thorium, &objects).0)
+    }
+
     /// Thorium's documents.
     pub fn thorium_parts(&self) -> Vec<Arc<thorium::Part>> {
         let part = |loaded: &Loaded| match &loaded.lowered {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use palisade_dialects::codes;
 use palisade_dialects::source::tree::{Node, Source, Span, Value};
+use palisade_dialects::thorium;
 use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::flow::FlowPattern;
 use palisade_model::nearest::nearest;
@@ -31,6 +32,8 @@ pub struct PolicyTest<'n> {
     pub world: Vec<SmolStr>,
     /// How to decide what the APIs leave open.
     pub options: Options,
+    /// How to read Thorium's documents, where the test says so.
+    pub thorium: Option<thorium::Reading>,
     /// In order; objects carry over.
     pub steps: Vec<Step<'n>>,
     /// Where it starts.
@@ -199,6 +202,7 @@ impl Reading<'_> {
             name: self.text(node, "name")?.unwrap_or_default(),
             world: self.texts(node, "world")?,
             options: self.options(node)?,
+            thorium: self.thorium(node)?,
             steps,
             at: self.source.location(node.span),
         };
@@ -275,6 +279,9 @@ impl Reading<'_> {
             if !seen.insert(&entry.key) {
                 return Err(self.wrong(entry.key_span, format!("{} is written twice", entry.key)));
             }
+            if entry.key == "thorium" {
+                continue;
+            }
             let value = match &entry.value.value {
                 Value::String(text) => text.to_string(),
                 Value::Bool(truth) => truth.to_string(),
@@ -285,6 +292,18 @@ impl Reading<'_> {
             options.set(&entry.key, &value).map_err(|error| self.wrong(entry.key_span, error.to_string()))?;
         }
         Ok(options)
+    }
+
+    /// The option that the world has, not the evaluator.
+    fn thorium(&self, node: &Node<'_>) -> Read<Option<thorium::Reading>> {
+        let Some(written) = node.get("options").and_then(|options| options.get("thorium")) else {
+            return Ok(None);
+        };
+        match written.as_str() {
+            Some("document") => Ok(Some(thorium::Reading::Document)),
+            Some("program") => Ok(Some(thorium::Reading::Program)),
+            _ => Err(self.wrong(written.span, "option thorium is document or program")),
+        }
     }
 
     fn admission_test<'n>(&self, node: &'n Node<'n>) -> Read<AdmissionTest<'n>> {

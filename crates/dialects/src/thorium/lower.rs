@@ -25,11 +25,7 @@ pub const IMAGE_KIND: &str = "ThoriumImage";
 
 /// Adds an instance to the objects of a cluster, and says what is wrong with it.
 pub fn extend(parts: &[Arc<Part>], reading: Reading, objects: &mut Objects) -> Vec<Diagnostic> {
-    let templates = objects.workloads.iter().map(|workload| &workload.template);
-    let is_tool = |pod: &&Pod| pod.labels.get(TOOL_LABEL.0) == Some(TOOL_LABEL.1);
-    let seen: BTreeSet<SmolStr> =
-        objects.pods.iter().chain(templates).filter(is_tool).map(|pod| pod.namespace.clone()).collect();
-    let (instance, found) = assemble(parts, seen, reading);
+    let (instance, found) = instance(parts, reading, objects);
     add_namespaces(&instance, objects);
     add_tools(&instance, objects);
     if instance.closed {
@@ -37,6 +33,15 @@ pub fn extend(parts: &[Arc<Part>], reading: Reading, objects: &mut Objects) -> V
     }
     objects.policies.extend(lower(&instance));
     found
+}
+
+/// The instance that the documents describe, in a cluster with these objects.
+pub fn instance(parts: &[Arc<Part>], reading: Reading, objects: &Objects) -> (Instance, Vec<Diagnostic>) {
+    let templates = objects.workloads.iter().map(|workload| &workload.template);
+    let is_tool = |pod: &&Pod| pod.labels.get(TOOL_LABEL.0) == Some(TOOL_LABEL.1);
+    let seen: BTreeSet<SmolStr> =
+        objects.pods.iter().chain(templates).filter(is_tool).map(|pod| pod.namespace.clone()).collect();
+    assemble(parts, seen, reading)
 }
 
 /// The policies of an instance, one for each policy and group in which it applies to somebody.
