@@ -180,7 +180,7 @@ fn tidy(path: &str) -> String {
 }
 
 fn add_image(written: &Written, instance: &mut Instance, found: &mut Vec<Diagnostic>) {
-    let image = Image {
+    let mut image = Image {
         kubernetes: written.kubernetes,
         policies: BTreeSet::new(),
         unreadable: written.unreadable.clone(),
@@ -188,6 +188,10 @@ fn add_image(written: &Written, instance: &mut Instance, found: &mut Vec<Diagnos
     };
     let policies = written.policies.as_deref();
     let against = instance.review_image(&written.group, &written.tool.name, &image, policies);
+    if against.iter().any(|finding| finding.code.id == codes::UNKNOWN_GROUP.id) {
+        // No base policy holds where there is no group: nothing else would close it.
+        image.unreadable.get_or_insert(format!("there is no group {}", written.group.name));
+    }
     let twice = against.iter().any(|finding| finding.code.id == codes::IMAGE.id);
     found.extend(against);
     if twice {

@@ -62,7 +62,7 @@ codes! {
         "Both spellings of the field stand in one rule, and nobody can say whether one was meant to replace the other. The rule allows nobody. Put all tools into `allowed_tools`.";
     /// A policy twice.
     DUPLICATE_POLICY = "T0119" Error "two policies of one name in one group":
-        "Names are unique in a group: Thorium refuses to create the second. Here the second one isolates the tools that have it and allows nobody.";
+        "Names are unique in a group: Thorium refuses to create the second. Which file came first nobody can tell, so one of them isolates the tools that have it and allows nobody.";
     /// No such file.
     UNKNOWN_RULES = "T0120" Error "a rules file that is not among the input":
         "A policy of a ThoriumInstance names its rules file by its path, relative to the manifest or from where Palisade was started. The file must be read, too: name it or its folder with `-f`. Until then the policy isolates and allows nobody.";
