@@ -37,6 +37,8 @@ pub struct Reader<'a> {
     dropped: Option<Box<Diagnostic>>,
     /// What says which fields exist where, if that depends on more than the type.
     definition: Option<&'static Schema>,
+    /// What an unknown field is called: the API server drops it, others do worse.
+    pub unknown_field: &'static Code,
 }
 
 /// As many findings are kept; a text that gives more is not helped by another.
@@ -92,7 +94,20 @@ pub struct MetaMap(pub StringMap);
 impl<'a> Reader<'a> {
     /// A reader for the object at `root`.
     pub fn new(source: &'a Source, root: &'a Node<'a>, found: &'a mut Vec<Diagnostic>) -> Self {
-        Reader { source, root, subject: Subject::default(), found, dropped: None, definition: None }
+        Reader {
+            source,
+            root,
+            subject: Subject::default(),
+            found,
+            dropped: None,
+            definition: None,
+            unknown_field: &codes::UNKNOWN_FIELD,
+        }
+    }
+
+    /// What has been found so far.
+    pub fn found(&self) -> &[Diagnostic] {
+        self.found
     }
 
     /// Reads something whose findings nobody wants, e.g. an object that is already stored.
@@ -305,7 +320,7 @@ impl<'a> Reader<'a> {
         let near = nearest(&entry.key, known.iter().copied());
         let path = path.child(&entry.key);
         let message = format!("unknown field \"{path}\"");
-        let diagnostic = self.report_at(&codes::UNKNOWN_FIELD, &path, at, message);
+        let diagnostic = self.report_at(self.unknown_field, &path, at, message);
         diagnostic.help = match (hint, near.first()) {
             (Some((_, _, hint)), _) => Some((*hint).to_owned()),
             (None, Some(near)) => Some(format!("did you mean {near}?")),

@@ -18,7 +18,7 @@ use crate::apimachinery::field::Path;
 use crate::codes;
 use crate::decode::Reader;
 use crate::source::tree::{Node, Source, Value};
-use crate::{admin, antrea, cluster, kubernetes, kubernetes_beta};
+use crate::{admin, antrea, cluster, kubernetes, kubernetes_beta, thorium};
 
 /// A kind that Palisade reads.
 pub struct Kind {
@@ -59,6 +59,8 @@ pub enum Lowered {
     Group(Group),
     /// What DNS names stand for.
     Names(BTreeMap<String, Vec<IpAddr>>),
+    /// A document of Thorium, which means nothing alone.
+    Thorium(Arc<thorium::Part>),
 }
 
 /// What every object says about itself, read before anything else.
@@ -142,6 +144,7 @@ pub static KINDS: &[Kind] = &[
     antrea::TIER_2020,
     antrea::CLUSTER_NETWORK_POLICY_2020,
     antrea::NETWORK_POLICY_2020,
+    thorium::THORIUM_CLUSTER,
 ];
 
 /// Groups in which every kind should be known, with the kinds that exist there and are no concern of ours.
@@ -185,10 +188,13 @@ static FOREIGN_POLICIES: &[(&str, &[&str])] = &[
 ];
 
 /// Documents that live beside manifests and are read by `palisade test`.
-const TEST_KINDS: &[&str] = &["PolicyTest", "AdmissionTest"];
+const TEST_KINDS: &[&str] = &["PolicyTest", "AdmissionTest", "ThoriumCases"];
 
 /// Reads one object; what is wrong goes to `found`. `None` when it is none of ours or cannot be used.
 pub fn read(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) -> Option<Loaded> {
+    if let Some(shape) = thorium::Shape::of(node) {
+        return thorium::read(shape, source, node, found);
+    }
     let (kind, header) = recognise(source, node, found)?;
     let mut reader = Reader::new(source, node, found);
     reader.subject = header.subject();

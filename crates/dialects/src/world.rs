@@ -1,16 +1,21 @@
 //! The objects of a world by identity: applied, replaced and deleted one by one, as an API server would.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use palisade_model::diagnostic::Diagnostic;
 use palisade_model::snapshot::Objects;
 
 use crate::antrea;
 use crate::object::{Key, Loaded, Lowered};
+use crate::thorium;
 
 /// A set of objects.
 #[derive(Debug, Clone, Default)]
 pub struct World {
     objects: BTreeMap<Key, Loaded>,
+    /// How Thorium's documents are read.
+    pub thorium: thorium::Reading,
 }
 
 impl World {
@@ -52,16 +57,65 @@ impl World {
         for loaded in self.objects.values().cloned() {
             gather(loaded, &mut objects);
         }
+        self.put_together(&mut objects);
         objects
     }
 
     /// What a snapshot is made of, when nobody needs the world any more.
-    pub fn into_objects(self) -> Objects {
+    pub fn into_objects(mut self) -> Objects {
         let mut objects = Objects { tiers: antrea::tiers(&self), ..Objects::default() };
-        for loaded in self.objects.into_values() {
+        let (thorium, others): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.objects)
+            .into_iter()
+            .partition(|(_, loaded)| matches!(loaded.lowered, Lowered::Thorium(_)));
+        self.objects = thorium;
+        for loaded in others.into_values() {
             gather(loaded, &mut objects);
         }
+        self.put_together(&mut objects);
         objects
+    }
+
+    /// What is wrong between objects that were read one by one.
+    pub fn review(&self) -> Vec<Diagnostic> {
+        let mut objects = Objects::default();
+        if self.thorium_parts().is_empty() {
+            return Vec::new();
+        }
+        for loaded in self.objects.values().filter(|loaded| !matches!(loaded.lowered, Lowered::Policy(_))) {
+            gather(loaded.clone(), &mut objects);
+        }
+        self.put_together(&mut objects)
+    }
+
+    /// The Thorium instance that the documents describe, if there are any.
+    pub fn thorium_instance(&self) -> Option<thorium::instance::Instance> {
+        let parts = self.thorium_parts();
+        if parts.is_empty() {
+            return None;
+        }
+        let mut objects = Objects::default();
+        let pods = |loaded: &&Loaded| matches!(loaded.lowered, Lowered::Pod(_) | Lowered::Workload(_));
+        for loaded in self.objects.values().filter(pods) {
+            gather(loaded.clone(), &mut objects);
+        }
+        Some(thorium::instance_of(&parts, self.thorium, &objects).0)
+    }
+
+    /// Thorium's documents.
+    pub fn thorium_parts(&self) -> Vec<Arc<thorium::Part>> {
+        let part = |loaded: &Loaded| match &loaded.lowered {
+            Lowered::Thorium(part) => Some(Arc::clone(part)),
+            _ => None,
+        };
+        self.objects.values().filter_map(part).collect()
+    }
+
+    /// Adds what only all documents together make.
+    fn put_together(&self, objects: &mut Objects) -> Vec<Diagnostic> {
+        match self.thorium_parts() {
+            parts if parts.is_empty() => Vec::new(),
+            parts => thorium::extend(&parts, self.thorium, objects),
+        }
     }
 }
 
@@ -85,5 +139,7 @@ fn gather(loaded: Loaded, objects: &mut Objects) {
                 objects.names.entry(name).or_default().extend(addresses);
             }
         }
+        // Put together when everything else is there.
+        Lowered::Thorium(_) => {}
     }
 }

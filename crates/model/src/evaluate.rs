@@ -5,7 +5,8 @@
 //! against it.
 //!
 //! ```text
-//!   a connection is allowed iff egress of its source and ingress of its destination both allow it
+//!   a connection is allowed iff egress of its source and ingress of its destination both allow it; where it comes
+//!   from outside through a service, that must allow it, too
 //!
 //!   one direction of one pod (of a node: the tiers only, where some rule applies to nodes):
 //!     1  tiers 0..251      first match    Allow, Deny, Reject decide; Pass goes to 2
@@ -52,6 +53,7 @@ pub(crate) fn subject(
     let itself = match endpoint {
         Endpoint::Pod(pod) => own.who == other.who && context.snapshot.pods()[pod].stand_in.is_none(),
         Endpoint::Node(node) => context.node_of(other) == Some(node),
+        Endpoint::Service(_) => false,
     };
     if itself && flow.via.is_none() && context.options.self_traffic == SelfTraffic::Allow {
         return Err(Exemption::OwnAddress);
@@ -72,6 +74,38 @@ pub(crate) fn subject(
 }
 
 fn side(context: &Context<'_>, flow: &Flow, direction: Direction) -> Side {
+    match entrance(context, flow, direction) {
+        None => own_side(context, flow, direction),
+        Some(refusal) if refusal.verdict != Verdict::Allow => refusal,
+        // What the service lets in, the pod behind it may still refuse. If that has nothing to say, the service decided.
+        Some(admission) => {
+            let mut side = own_side(context, flow, direction);
+            side.stages.splice(0..0, admission.stages);
+            if matches!(side.because, Because::Default | Because::Exempt(_)) {
+                side.because = admission.because;
+            }
+            side
+        }
+    }
+}
+
+/// What a service says to a connection that comes in through it from outside; `None` when no rule is about it.
+fn entrance(context: &Context<'_>, flow: &Flow, direction: Direction) -> Option<Side> {
+    let service = context.entrance(flow).filter(|_| direction == Direction::Ingress)?;
+    let asked = Asked { context, flow, direction, endpoint: Endpoint::Service(service), peer: flow.source };
+    if !asked.anybody_is_concerned() {
+        return None;
+    }
+    let mut stages = Vec::new();
+    for stage in [Stage::Tiers, Stage::Baseline] {
+        if let Some((verdict, because)) = asked.first_match(context.snapshot.rules_of(stage), &mut stages) {
+            return Some(Side { direction, verdict, because, stages });
+        }
+    }
+    Some(Side { direction, verdict: Verdict::Allow, because: Because::Default, stages })
+}
+
+fn own_side(context: &Context<'_>, flow: &Flow, direction: Direction) -> Side {
     let (own, peer) = Context::ends(flow, direction);
     let endpoint = match subject(context, flow, direction) {
         Ok(endpoint) => endpoint,
@@ -93,7 +127,7 @@ fn side(context: &Context<'_>, flow: &Flow, direction: Direction) -> Side {
             }
             (Stage::NetworkPolicy, Endpoint::Pod(_)) => asked.union(&mut stages),
             // NetworkPolicies select pods.
-            (Stage::NetworkPolicy, Endpoint::Node(_)) => None,
+            (Stage::NetworkPolicy, Endpoint::Node(_) | Endpoint::Service(_)) => None,
         };
         if let Some((verdict, because)) = decided {
             return Side { direction, verdict, because, stages };
@@ -120,7 +154,7 @@ impl Asked<'_> {
     fn anybody_is_concerned(&self) -> bool {
         let snapshot = self.context.snapshot;
         snapshot.ranked().iter().map(|ranked| &snapshot.policies()[ranked.policy].rules[ranked.rule]).any(
-            |rule| rule.direction == self.direction && self.context.concerns(rule, self.endpoint, self.flow),
+            |rule| rule.direction == self.direction && self.context.applies(&rule.subjects, self.endpoint),
         )
     }
 
@@ -137,7 +171,7 @@ impl Asked<'_> {
                 true => StageName::NoTier(ranked.tier_name.clone()),
             };
             let stage = stage(stages, name.clone());
-            if !self.context.concerns(rule, self.endpoint, self.flow) {
+            if !self.context.applies(&rule.subjects, self.endpoint) {
                 self.stands_by(policy, &rule.subjects, stage);
                 continue;
             }

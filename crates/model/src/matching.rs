@@ -32,6 +32,8 @@ pub enum Endpoint {
     Pod(usize),
     /// A node.
     Node(usize),
+    /// A service, for what comes through it from outside.
+    Service(usize),
 }
 
 /// Somebody to evaluate policies for: a snapshot with the options in force.
@@ -84,19 +86,12 @@ impl<'s> Context<'s> {
         self.traffics(&rule.traffic, flow) && self.peers(&rule.peers, peer, subject, flow)
     }
 
-    /// Whether a rule applies to an endpoint in a connection: it holds for the endpoint, or for the service that the
-    /// connection came in through.
-    pub fn concerns(&self, rule: &Rule, endpoint: Endpoint, flow: &Flow) -> bool {
-        self.applies(&rule.subjects, endpoint)
-            || (rule.direction == Direction::Ingress && self.through(&rule.subjects, flow))
-    }
-
-    /// Whether any of the subjects holds the endpoint, whatever the connection.
+    /// Whether any of the subjects holds the endpoint.
     pub fn applies(&self, subjects: &[Subject], endpoint: Endpoint) -> bool {
         subjects.iter().any(|subject| match subject {
             Subject::Pods(set) => matches!(endpoint, Endpoint::Pod(pod) if self.holds(set, pod, endpoint)),
             Subject::Nodes(selector) => self.is_labelled(selector, endpoint),
-            Subject::Service(_) => false,
+            Subject::Service(name) => matches!(endpoint, Endpoint::Service(at) if self.is_called(at, name)),
             Subject::Group { group, within } => match self.snapshot.group(group) {
                 Ok(members) => {
                     members.iter().any(|member| self.is_member(member, within.as_deref(), endpoint))
@@ -126,20 +121,15 @@ impl<'s> Context<'s> {
         matches!(endpoint, Endpoint::Node(node) if selector.matches(&self.snapshot.nodes()[node].labels))
     }
 
-    /// Whether the connection came from outside through a service that is among the subjects.
-    pub fn through(&self, subjects: &[Subject], flow: &Flow) -> bool {
-        let from_outside = || !self.is_pod(flow.source) && self.node_of(flow.source).is_none();
-        let named = |subject: &Subject| match subject {
-            Subject::Service(service) => self.goes_via(service, flow),
-            _ => false,
-        };
-        flow.via.is_some() && subjects.iter().any(named) && from_outside()
+    /// The service that a connection comes in through from outside.
+    pub fn entrance(&self, flow: &Flow) -> Option<usize> {
+        let outside = !self.is_pod(flow.source) && self.node_of(flow.source).is_none();
+        flow.via.filter(|_| outside)
     }
 
-    fn goes_via(&self, service: &ServiceName, flow: &Flow) -> bool {
-        flow.via
-            .map(|via| &self.snapshot.services()[via])
-            .is_some_and(|via| via.namespace == service.namespace && via.name == service.name)
+    fn is_called(&self, service: usize, name: &ServiceName) -> bool {
+        let service = &self.snapshot.services()[service];
+        service.namespace == name.namespace && service.name == name.name
     }
 
     /// Whether the pod is in the set. `subject` is whom relative namespaces are relative to.
@@ -159,12 +149,12 @@ impl<'s> Context<'s> {
         let own = self.snapshot.namespace_of(pod);
         let subjects = match subject {
             Endpoint::Pod(subject) => Some(self.snapshot.namespace_of(subject)),
-            Endpoint::Node(_) => None,
+            Endpoint::Node(_) | Endpoint::Service(_) => None,
         };
         match (namespaces, subjects) {
             (Namespaces::Named(name), _) => own.name == *name,
             (Namespaces::Matching(selector), _) => selector.matches(&own.labels),
-            // A node has no namespace for others to be the same as.
+            // Nodes have no namespace for others to be the same as, and services are for addresses.
             (_, None) => false,
             (Namespaces::Own, Some(subjects)) => own.name == subjects.name,
             // "To be selected a Namespace must have all of the labels defined, and they must all have the same value
@@ -199,7 +189,7 @@ impl<'s> Context<'s> {
             Peer::Names(names) => party.address.is_some_and(|address| {
                 self.snapshot.names_of(address).any(|known| names.iter().any(|name| name.matches(known)))
             }),
-            Peer::Service(service) => self.goes_via(service, flow),
+            Peer::Service(name) => flow.via.is_some_and(|via| self.is_called(via, name)),
             Peer::Group(group) => self.snapshot.group(group).is_ok_and(|members| {
                 members.iter().any(|member| match member {
                     Members::Pods(set) => self.is_among(set, party, subject),
@@ -259,7 +249,11 @@ impl<'s> Context<'s> {
             TrafficMatch::Igmp(kind, group) => {
                 traffic.protocol == Protocol::Igmp
                     && kind.is_none_or(|kind| traffic.icmp.is_some_and(|(asked, _)| asked == kind))
-                    && group.is_none_or(|group| flow.destination.address == Some(group))
+                    && group.is_none_or(|group| match flow.destination.address {
+                        Some(address) if address.is_multicast() => address == group,
+                        // Asked about who receives it, it may be about any group.
+                        _ => true,
+                    })
             }
             TrafficMatch::Unknown(_) => false,
         }

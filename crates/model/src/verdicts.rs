@@ -24,6 +24,8 @@ pub struct Verdicts<'s> {
     classes: Vec<[Program<'s>; 2]>,
     /// For each node what holds for it; none at all where no policy is about nodes.
     nodes: Vec<[Program<'s>; 2]>,
+    /// For each service what holds for whoever comes in through it; the same.
+    services: Vec<Program<'s>>,
 }
 
 /// What holds for one class in one direction: the pipeline, reduced to the rules that apply.
@@ -40,8 +42,6 @@ struct Program<'s> {
 struct Held<'s> {
     rule: &'s Rule,
     effect: Effect,
-    /// Whether it applies to the class itself, and not only to what comes through a service.
-    always: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -87,11 +87,14 @@ impl<'s> Verdicts<'s> {
             });
             class_of.push(class);
         }
-        let nodes = if snapshot.has_rules_beyond_pods() { 0..snapshot.nodes().len() } else { 0..0 };
-        let nodes = nodes
-            .map(|node| Direction::BOTH.map(|direction| Program::of_node(&context, node, direction)))
-            .collect();
-        Verdicts { context, class_of, classes, nodes }
+        // Hardly any policy is about nodes or services.
+        let all = |count: usize| if snapshot.has_rules_beyond_pods() { 0..count } else { 0..0 };
+        let node =
+            |node| Direction::BOTH.map(|direction| Program::of(&context, Endpoint::Node(node), direction));
+        let nodes = all(snapshot.nodes().len()).map(node).collect();
+        let service = |service| Program::of(&context, Endpoint::Service(service), Direction::Ingress);
+        let services = all(snapshot.services().len()).map(service).collect();
+        Verdicts { context, class_of, classes, nodes, services }
     }
 
     /// What becomes of a connection.
@@ -103,11 +106,21 @@ impl<'s> Verdicts<'s> {
     }
 
     fn side(&self, flow: &Flow, direction: Direction) -> Verdict {
+        if direction == Direction::Ingress
+            && let Some(service) = self.context.entrance(flow)
+            && let Some(program) = self.services.get(service)
+        {
+            let refused = self.entrance(program, service, flow);
+            if refused != Verdict::Allow {
+                return refused;
+            }
+        }
         let Ok(endpoint) = subject(&self.context, flow, direction) else { return Verdict::Allow };
         let (_, peer) = Context::ends(flow, direction);
         let programs = match endpoint {
             Endpoint::Pod(pod) => Some(&self.classes[self.class_of[pod]]),
             Endpoint::Node(node) => self.nodes.get(node),
+            Endpoint::Service(_) => None,
         };
         let Some(program) = programs.map(|programs| &programs[direction as usize]) else {
             return Verdict::Allow;
@@ -122,6 +135,12 @@ impl<'s> Verdicts<'s> {
         self.first_match(&program.baseline, endpoint, peer, flow).unwrap_or(Verdict::Allow)
     }
 
+    /// What a service says: its tiers, and if none of them decides or passes, its baseline.
+    fn entrance(&self, program: &Program<'_>, service: usize, flow: &Flow) -> Verdict {
+        let asked = |rules| self.first_match(rules, Endpoint::Service(service), flow.source, flow);
+        asked(&program.tiers).or_else(|| asked(&program.baseline)).unwrap_or(Verdict::Allow)
+    }
+
     fn first_match(
         &self,
         rules: &[Held<'_>],
@@ -129,10 +148,7 @@ impl<'s> Verdicts<'s> {
         peer: Party,
         flow: &Flow,
     ) -> Option<Verdict> {
-        for Held { rule, effect, always } in rules {
-            if !always && !self.context.through(&rule.subjects, flow) {
-                continue;
-            }
+        for Held { rule, effect } in rules {
             match effect {
                 Effect::DenyAll => return Some(Verdict::Deny),
                 Effect::Act(action) if self.context.readable_rule(rule, endpoint, peer, flow) => {
@@ -188,10 +204,11 @@ impl<'s> Program<'s> {
         program
     }
 
-    fn of_node(context: &Context<'s>, node: usize, direction: Direction) -> Self {
+    /// Of a node or a service, which NetworkPolicies are not about.
+    fn of(context: &Context<'s>, endpoint: Endpoint, direction: Direction) -> Self {
         let in_order = |stage: Stage| -> Vec<Held<'s>> {
             let rules = context.snapshot.rules_of(stage).iter();
-            rules.filter_map(|ranked| held(context, ranked, direction, Endpoint::Node(node))).collect()
+            rules.filter_map(|ranked| held(context, ranked, direction, endpoint)).collect()
         };
         Program { tiers: in_order(Stage::Tiers), baseline: in_order(Stage::Baseline), ..Program::default() }
     }
@@ -205,13 +222,7 @@ fn held<'s>(
     endpoint: Endpoint,
 ) -> Option<Held<'s>> {
     let rule = &context.snapshot.policies()[ranked.policy].rules[ranked.rule];
-    if rule.direction != direction {
-        return None;
-    }
-    let always = context.applies(&rule.subjects, endpoint);
-    let served = rule.subjects.iter().any(|subject| matches!(subject, Subject::Service(_)));
-    let served = served && direction == Direction::Ingress;
-    if !always && !served {
+    if rule.direction != direction || !context.applies(&rule.subjects, endpoint) {
         return None;
     }
     let effect = match (context.unknown(rule).is_some(), rule.action) {
@@ -221,7 +232,7 @@ fn held<'s>(
         (false, Action::Pass) if ranked.unplaced => Effect::Act(Action::Deny),
         (false, action) => Effect::Act(action),
     };
-    Some(Held { rule, effect, always })
+    Some(Held { rule, effect })
 }
 
 // === impl Index ===

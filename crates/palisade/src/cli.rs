@@ -12,7 +12,7 @@ const STYLES: Styles = Styles::styled()
 /// Every network-policy dialect in, one verdict out.
 ///
 /// Palisade reads Kubernetes manifests and the network policies among them (NetworkPolicy v1 and the 2016 API,
-/// AdminNetworkPolicy, BaselineAdminNetworkPolicy, ClusterNetworkPolicy), merges them in one ordered pipeline and says
+/// AdminNetworkPolicy, BaselineAdminNetworkPolicy, ClusterNetworkPolicy, Thorium's tool policies), merges them in one ordered pipeline and says
 /// what they allow together, and why.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, styles = STYLES, propagate_version = true, after_help = EXAMPLES)]
@@ -47,6 +47,10 @@ pub enum Command {
     Explain(ExplainArgs),
     Check(CheckArgs),
     Test(TestArgs),
+    Compile(CompileArgs),
+    /// Ask about Thorium's tool policies
+    #[command(subcommand)]
+    Thorium(ThoriumCommand),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -55,8 +59,8 @@ pub enum Command {
     },
     /// Print a manual page (roff)
     Man {
-        /// The command to print it for; without it, for palisade itself
-        command: Option<String>,
+        /// The command to print it for, e.g. "explain" or "thorium effective"; without it, for palisade itself
+        command: Vec<String>,
     },
 }
 
@@ -88,6 +92,8 @@ pub struct ExplainArgs {
     /// An evaluation option, e.g. selfTraffic=evaluate, hostNetworkPods=ignore, ipBlockMatchesPods=false
     #[arg(long = "option", value_name = "NAME=VALUE")]
     pub options: Vec<String>,
+    #[command(flatten)]
+    pub thorium: ThoriumArgs,
     /// Show every policy and rule that was asked, not only the nearest ones
     #[arg(long)]
     pub all: bool,
@@ -113,6 +119,8 @@ Examples:
 pub struct CheckArgs {
     #[command(flatten)]
     pub input: OptionalInputArgs,
+    #[command(flatten)]
+    pub thorium: ThoriumArgs,
     /// Let warnings fail, too
     #[arg(long)]
     pub strict: bool,
@@ -124,7 +132,7 @@ pub struct CheckArgs {
     pub output: CheckOutput,
 }
 
-/// Run PolicyTest and AdmissionTest files.
+/// Run PolicyTest, AdmissionTest and ThoriumCases files.
 ///
 /// Folders are searched for tests; other documents in them are passed over.
 ///
@@ -141,12 +149,122 @@ pub struct TestArgs {
     /// Files and folders with tests
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<String>,
+    #[command(flatten)]
+    pub thorium: ThoriumArgs,
     /// Print only what fails, and the summary
     #[arg(long, short)]
     pub quiet: bool,
     /// How to print it
     #[arg(long, short, value_enum, default_value_t = TestOutput::Text, value_name = "FORMAT")]
     pub output: TestOutput,
+}
+
+/// Print policies in another form.
+///
+/// Thorium's policies become Kubernetes NetworkPolicy objects: one for each policy in the namespace of each of its
+/// groups, base policies in every group. They allow what the policies allow, and nothing else.
+///
+/// Exit code: 0 printed, 1 the input has errors (nothing is printed), 2 nothing to compile, or a file could not be read.
+#[derive(Debug, Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  palisade compile --to kubernetes -f examples/thorium
+  palisade compile --to kubernetes -f thorium.yml -f instance.yaml -f policies/ --output json"
+)]
+pub struct CompileArgs {
+    /// What to print
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub to: CompileTo,
+    #[command(flatten)]
+    pub input: InputArgs,
+    #[command(flatten)]
+    pub thorium: ThoriumArgs,
+    /// How to print it
+    #[arg(long, short, value_enum, default_value_t = CompileOutput::Yaml, value_name = "FORMAT")]
+    pub output: CompileOutput,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ThoriumCommand {
+    Effective(EffectiveArgs),
+    Verify(VerifyArgs),
+}
+
+/// Show everything that holds for one tool.
+///
+/// Base, forced and attached policies, merged: whom the tool may reach, who may reach it, and which policy says so.
+///
+/// Exit code: 0 shown, 2 there is no such tool, or a file could not be read.
+#[derive(Debug, Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  palisade thorium effective corn/harvester -f examples/thorium
+  palisade thorium effective corn/harvester -f examples/thorium --thorium program"
+)]
+pub struct EffectiveArgs {
+    /// The tool, as GROUP/TOOL
+    #[arg(value_name = "GROUP/TOOL")]
+    pub tool: String,
+    #[command(flatten)]
+    pub input: InputArgs,
+    #[command(flatten)]
+    pub thorium: ThoriumArgs,
+    /// How to print it
+    #[arg(long, short, value_enum, default_value_t = EffectiveOutput::Text, value_name = "FORMAT")]
+    pub output: EffectiveOutput,
+}
+
+/// Check files for Thorium before they are used.
+///
+/// Reads rules files, policy requests, thorium.yml and instance manifests, and says everything that is wrong with them
+/// at once. What a file is, its shape tells; rules, request, base or instance before the files says it instead.
+///
+/// Exit code: 0 no errors, 1 errors, 2 a file could not be read or is none of Thorium's.
+#[derive(Debug, Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "\
+Examples:
+  palisade thorium verify rules.yaml
+  palisade thorium verify base thorium.yml
+  palisade thorium verify request policy.json --output json"
+)]
+pub struct VerifyArgs {
+    /// rules, request, base or instance if the shape shall not tell; then files, or - for standard input
+    #[arg(required = true, value_name = "[SORT] FILE")]
+    pub arguments: Vec<String>,
+    /// How to print it
+    #[arg(long, short, value_enum, default_value_t = VerifyOutput::Text, value_name = "FORMAT")]
+    pub output: VerifyOutput,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+pub struct ThoriumArgs {
+    /// Whom to follow where Thorium's document and its program differ
+    #[arg(long, value_enum, default_value_t = Reading::Document, value_name = "READING")]
+    pub thorium: Reading,
+}
+
+/// Whom to follow where Thorium's document and its program differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Reading {
+    /// What the document says
+    Document,
+    /// What the program does (version 1.6.1)
+    Program,
+}
+
+impl From<ThoriumArgs> for palisade_dialects::thorium::Reading {
+    fn from(arguments: ThoriumArgs) -> Self {
+        match arguments.thorium {
+            Reading::Document => Self::Document,
+            Reading::Program => Self::Program,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -192,4 +310,34 @@ pub enum TestOutput {
     Json,
     /// JUnit XML, for CI
     Junit,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CompileTo {
+    /// Kubernetes NetworkPolicy objects
+    Kubernetes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CompileOutput {
+    /// Documents, as kubectl applies them
+    Yaml,
+    /// One list
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EffectiveOutput {
+    /// For people
+    Text,
+    /// For programs (docs/schemas/effective.json)
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum VerifyOutput {
+    /// For people
+    Text,
+    /// For programs (docs/schemas/check.json)
+    Json,
 }

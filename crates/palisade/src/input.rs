@@ -13,6 +13,7 @@ use palisade_dialects::codes;
 use palisade_dialects::load::load;
 use palisade_dialects::source::Limits;
 use palisade_dialects::source::tree::{Source, Span};
+use palisade_dialects::thorium::Reading;
 use palisade_dialects::world::World;
 use palisade_model::diagnostic::{Code, Diagnostic, Location};
 
@@ -52,12 +53,14 @@ pub fn read(paths: &[String]) -> Input {
 }
 
 /// Puts the objects of all texts together.
-pub fn world(input: &mut Input) -> World {
+pub fn world(input: &mut Input, thorium: impl Into<Reading>) -> World {
     let mut world = World::default();
+    world.thorium = thorium.into();
     let limits = Limits::default();
     for source in &input.sources {
         load(source, &limits, &mut world, &mut input.found);
     }
+    input.found.extend(world.review());
     world
 }
 
@@ -71,6 +74,14 @@ pub fn describe(paths: &[String]) -> String {
 }
 
 impl Input {
+    /// Why there can be no answer: the first path that was asked for and could not be read.
+    pub fn refusal(&self) -> Option<String> {
+        let first = self.found.iter().find(|_| self.unreadable)?;
+        let file = first.location.as_ref().map(|at| at.file.to_string()).unwrap_or_default();
+        let named = first.message.starts_with(&file);
+        Some(if named { first.message.clone() } else { format!("{file}: {}", first.message) })
+    }
+
     fn path(&mut self, path: &Path, above: &mut BTreeSet<PathBuf>, depth: usize, asked: bool) {
         let metadata = match fs::metadata(path) {
             Ok(metadata) => metadata,

@@ -28,8 +28,10 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => commands::explain::run(&arguments, cli.color),
         Command::Check(arguments) => commands::check::run(&arguments, cli.color),
         Command::Test(arguments) => commands::test::run(&arguments, cli.color),
+        Command::Compile(arguments) => commands::compile::run(&arguments, cli.color),
+        Command::Thorium(command) => commands::thorium::run(&command, cli.color),
         Command::Completions { shell } => commands::shell::completions(shell),
-        Command::Man { command } => commands::shell::man(command.as_deref()),
+        Command::Man { command } => commands::shell::man(&command),
     };
     let _ = std::io::stderr().lock().write_all(outcome.err.as_bytes());
     let mut out = std::io::stdout().lock();

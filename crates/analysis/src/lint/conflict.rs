@@ -69,6 +69,7 @@ fn witness(context: &Context<'_>, x: &Rule, y: &Rule) -> Option<Flow> {
         let own = match subject {
             Endpoint::Pod(pod) => Who::Pod(pod),
             Endpoint::Node(node) => Who::Node(node),
+            Endpoint::Service(_) => continue,
         };
         for (who, address) in others.iter().filter(|(who, _)| *who != own) {
             for traffic in &traffics {

@@ -43,6 +43,8 @@ pub fn lint(snapshot: &Snapshot) -> Vec<Diagnostic> {
     for (lint, _) in LINTS {
         lint(snapshot, &mut found);
     }
+    // What nobody wrote (Thorium's default base policy) nobody can change.
+    found.retain(|finding| finding.location.is_some());
     found
 }
 
@@ -63,7 +65,10 @@ fn about(code: &'static Code, object: &Object, message: String) -> Diagnostic {
 
 /// A finding about a rule, or about its part.
 fn about_rule(code: &'static Code, policy: &Policy, rule: &Rule, part: &str, message: String) -> Diagnostic {
-    let field = format!("spec.{}[{}]{part}", rule.direction, rule.index);
+    let field = match policy.object.kind.starts_with("Thorium") {
+        true => format!("{}[{}]", rule.direction, rule.index),
+        false => format!("spec.{}[{}]{part}", rule.direction, rule.index),
+    };
     let at = rule.at.clone().or_else(|| policy.object.at.clone());
     about(code, &policy.object, message).field(field).at(at)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use palisade_dialects::codes;
 use palisade_dialects::source::tree::{Node, Source, Span, Value};
+use palisade_dialects::thorium;
 use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::flow::FlowPattern;
 use palisade_model::nearest::nearest;
@@ -18,6 +19,8 @@ pub enum Test<'n> {
     Policy(PolicyTest<'n>),
     /// Objects and what an API server must say to them.
     Admission(AdmissionTest<'n>),
+    /// What Thorium's document promises.
+    Thorium(&'n Node<'n>),
 }
 
 /// Steps that change a world, and what must hold after each.
@@ -29,6 +32,8 @@ pub struct PolicyTest<'n> {
     pub world: Vec<SmolStr>,
     /// How to decide what the APIs leave open.
     pub options: Options,
+    /// How to read Thorium's documents, where the test says so.
+    pub thorium: Option<thorium::Reading>,
     /// In order; objects carry over.
     pub steps: Vec<Step<'n>>,
     /// Where it starts.
@@ -168,6 +173,7 @@ pub fn read<'n>(source: &Source, node: &'n Node<'n>) -> Option<Result<Test<'n>, 
     match node.get("kind").and_then(Node::as_str) {
         Some("PolicyTest") => Some(read.policy_test(node).map(Test::Policy)),
         Some("AdmissionTest") => Some(read.admission_test(node).map(Test::Admission)),
+        Some("ThoriumCases") => Some(Ok(Test::Thorium(node))),
         // Without an apiVersion it is no object; a misspelled test must not pass for none.
         Some(kind)
             if node.get("apiVersion").is_none() && node.get("steps").or(node.get("cases")).is_some() =>
@@ -196,6 +202,7 @@ impl Reading<'_> {
             name: self.text(node, "name")?.unwrap_or_default(),
             world: self.texts(node, "world")?,
             options: self.options(node)?,
+            thorium: self.thorium(node)?,
             steps,
             at: self.source.location(node.span),
         };
@@ -272,6 +279,9 @@ impl Reading<'_> {
             if !seen.insert(&entry.key) {
                 return Err(self.wrong(entry.key_span, format!("{} is written twice", entry.key)));
             }
+            if entry.key == "thorium" {
+                continue;
+            }
             let value = match &entry.value.value {
                 Value::String(text) => text.to_string(),
                 Value::Bool(truth) => truth.to_string(),
@@ -282,6 +292,18 @@ impl Reading<'_> {
             options.set(&entry.key, &value).map_err(|error| self.wrong(entry.key_span, error.to_string()))?;
         }
         Ok(options)
+    }
+
+    /// The option that the world has, not the evaluator.
+    fn thorium(&self, node: &Node<'_>) -> Read<Option<thorium::Reading>> {
+        let Some(written) = node.get("options").and_then(|options| options.get("thorium")) else {
+            return Ok(None);
+        };
+        match written.as_str() {
+            Some("document") => Ok(Some(thorium::Reading::Document)),
+            Some("program") => Ok(Some(thorium::Reading::Program)),
+            _ => Err(self.wrong(written.span, "option thorium is document or program")),
+        }
     }
 
     fn admission_test<'n>(&self, node: &'n Node<'n>) -> Read<AdmissionTest<'n>> {

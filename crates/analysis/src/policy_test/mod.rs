@@ -6,6 +6,7 @@
 pub mod format;
 pub mod report;
 pub mod run;
+mod thorium;
 
 pub use report::{Case, Failure, Report};
-pub use run::{Files, run};
+pub use run::{Files, run, run_as};

@@ -9,6 +9,7 @@ use palisade_dialects::load::{load, load_object, unparsed};
 use palisade_dialects::object::DEFAULT_NAMESPACE;
 use palisade_dialects::source::tree::{Node, Source};
 use palisade_dialects::source::{Limits, documents};
+use palisade_dialects::thorium::Reading;
 use palisade_dialects::world::World;
 use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::evaluate::evaluate;
@@ -21,6 +22,7 @@ use smol_str::SmolStr;
 
 use super::format::{AdmissionCase, AdmissionTest, Expectation, Operation, PolicyTest, Step, Test, read};
 use super::report::{Case, Failure, Report};
+use super::thorium;
 
 /// How many failing flows of one case are kept with their reasons; the others are counted.
 const KEPT_FAILURES: usize = 20;
@@ -33,8 +35,13 @@ pub trait Files: Sync {
 
 /// Runs every test of these texts.
 pub fn run(sources: &[Arc<Source>], files: &dyn Files) -> Report {
+    run_as(sources, files, Reading::default())
+}
+
+/// Runs every test of these texts, with one reading of Thorium's documents where a test does not choose its own.
+pub fn run_as(sources: &[Arc<Source>], files: &dyn Files, thorium: Reading) -> Report {
     let limits = Limits::default();
-    let worlds = Worlds { files, loaded: Mutex::new(HashMap::new()) };
+    let worlds = Worlds { files, thorium, loaded: Mutex::new(HashMap::new()) };
     let mut report = Report::default();
     let mut names: BTreeSet<String> = BTreeSet::new();
     for source in sources {
@@ -54,6 +61,7 @@ pub fn run(sources: &[Arc<Source>], files: &dyn Files) -> Report {
             .map(|test| match test? {
                 Test::Policy(test) => policy_test(source, &test, &worlds),
                 Test::Admission(test) => admission_test(source, &test, &worlds),
+                Test::Thorium(node) => thorium::run(source, node),
             })
             .collect();
         for result in results {
@@ -79,6 +87,7 @@ fn name_used_before(source: &Source, node: &Node<'_>, names: &mut BTreeSet<Strin
 /// Worlds by the files they are made of: many tests share one.
 struct Worlds<'f> {
     files: &'f dyn Files,
+    thorium: Reading,
     #[allow(clippy::type_complexity)]
     loaded: Mutex<HashMap<(Arc<str>, Vec<SmolStr>), Arc<(World, Vec<Diagnostic>)>>>,
 }
@@ -138,6 +147,7 @@ fn policy_test(
 ) -> Result<Vec<Case>, Box<Diagnostic>> {
     let base = worlds.get(source, &test.world, &test.at)?;
     let mut world = base.0.clone();
+    world.thorium = test.thorium.unwrap_or(worlds.thorium);
     let mut cases = Vec::new();
     for (index, step) in test.steps.iter().enumerate() {
         let mut case = Case {
@@ -149,6 +159,9 @@ fn policy_test(
             notes: if index == 0 { base.1.clone() } else { Vec::new() },
         };
         change(source, step, worlds, &mut world, &mut case)?;
+        if index == 0 || !(step.apply.is_empty() && step.apply_files.is_empty() && step.delete.is_empty()) {
+            case.notes.extend(world.review());
+        }
         let snapshot = Arc::new(Snapshot::new(world.objects()));
         check(&snapshot, step, &test.options, &mut case);
         case.notes.retain(|note| note.is_error() || note.code.id == codes::OTHER_FAMILY.id);

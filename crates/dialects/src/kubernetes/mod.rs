@@ -3,6 +3,7 @@
 mod lower;
 mod types;
 mod validate;
+pub mod write;
 
 use crate::apimachinery::field::Path;
 use crate::decode::{Decode, Reader};

@@ -29,7 +29,7 @@ pub fn run(arguments: &CheckArgs, color: ColorChoice) -> Outcome {
             format!("{} no manifests in {}\n", Look::stderr(color).bad("error:"), input::describe(&paths));
         return Outcome { out: String::new(), err, code: UNANSWERED };
     }
-    let world = input::world(&mut input);
+    let world = input::world(&mut input, arguments.thorium);
     let objects = world.len();
     let mut found = std::mem::take(&mut input.found);
     antrea::world::check(&world, &mut found);

@@ -45,12 +45,10 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
     let options = options(&arguments.options)?;
     let names = names(&arguments.dns)?;
     let mut input = input::read(&arguments.input.files);
-    if let Some(first) = input.found.iter().find(|_| input.unreadable) {
-        let file = first.location.as_ref().map(|at| at.file.to_string()).unwrap_or_default();
-        let named = first.message.starts_with(&file);
-        return Err(if named { first.message.clone() } else { format!("{file}: {}", first.message) });
+    if let Some(refusal) = input.refusal() {
+        return Err(refusal);
     }
-    let world = input::world(&mut input);
+    let world = input::world(&mut input, arguments.thorium);
     let mut objects = world.into_objects();
     for (name, addresses) in names {
         objects.names.entry(name).or_default().extend(addresses);

@@ -1,9 +1,11 @@
 //! One file a command: arguments → one call into a crate → a printer.
 
 pub mod check;
+pub mod compile;
 pub mod explain;
 pub mod shell;
 pub mod test;
+pub mod thorium;
 
 /// Exit codes: the answer is yes, the answer is no, there is no answer.
 pub const YES: u8 = 0;

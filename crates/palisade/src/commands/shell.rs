@@ -12,15 +12,12 @@ pub fn completions(shell: clap_complete::Shell) -> Outcome {
     Outcome { out: String::from_utf8_lossy(&out).into_owned(), err: String::new(), code: YES }
 }
 
-pub fn man(command: Option<&str>) -> Outcome {
+pub fn man(command: &[String]) -> Outcome {
     let mut cli = Cli::command();
     cli.build();
-    let page = match command {
-        None => Some(cli),
-        Some(name) => cli.find_subcommand(name).cloned(),
-    };
+    let page = command.iter().try_fold(cli, |cli, name| cli.find_subcommand(name).cloned());
     let Some(page) = page else {
-        let err = format!("error: no command {}\n", command.unwrap_or_default());
+        let err = format!("error: no command {}\n", command.join(" "));
         return Outcome { out: String::new(), err, code: UNANSWERED };
     };
     let mut out = Vec::new();

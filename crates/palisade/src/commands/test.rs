@@ -14,7 +14,7 @@ use crate::print::tests;
 
 pub fn run(arguments: &TestArgs, color: ColorChoice) -> Outcome {
     let mut input = input::read(&arguments.paths);
-    let mut report = policy_test::run(&input.sources, &Beside);
+    let mut report = policy_test::run_as(&input.sources, &Beside, arguments.thorium.into());
     report.unreadable.splice(0..0, std::mem::take(&mut input.found));
     let code = match (report.unreadable.is_empty(), report.failed()) {
         (false, _) => UNANSWERED,

@@ -329,7 +329,12 @@ fn opening(snapshot: &Snapshot, flow: &Flow, side: &Side, by: &[Arc<Object>]) ->
     };
     let near = |wanted: fn(&Cause) -> bool| {
         steps().find_map(|step| match &step.result {
-            StepResult::NotMatched { cause, why, only: true } if wanted(cause) => Some((step, why)),
+            // A base policy of Thorium's holds for every tool: to open it for one is not the smallest change.
+            StepResult::NotMatched { cause, why, only: true }
+                if wanted(cause) && step.object.kind != "ThoriumBasePolicy" =>
+            {
+                Some((step, why))
+            }
             _ => None,
         })
     };
@@ -350,7 +355,22 @@ fn opening(snapshot: &Snapshot, flow: &Flow, side: &Side, by: &[Arc<Object>]) ->
                 "take the exception out of rule {index} of {object}, or write a rule for {who}{at}"
             );
         }
+        if step.object.kind == "ThoriumPolicy" {
+            return format!("let rule {index} of {object} allow {who}, too{at}");
+        }
         return format!("add {who} to `{list}` of rule {index} of {object}{at}");
+    }
+    if by.iter().all(|object| object.kind.starts_with("Thorium")) {
+        let own = match side.direction {
+            Direction::Egress => flow.source,
+            Direction::Ingress => flow.destination,
+        };
+        return format!(
+            "add a policy of its group to {}, with an {} rule for {who} on {}",
+            snapshot.describe(own),
+            side.direction,
+            flow.traffic
+        );
     }
     let rule = match flow.traffic.protocol.has_ports() {
         true => format!("{list} {who} on {}", flow.traffic),

@@ -7,3 +7,4 @@ pub mod junit;
 pub mod sarif;
 pub mod style;
 pub mod tests;
+pub mod thorium;

@@ -1,0 +1,222 @@
+//! The documents of an input put together: an instance, and what is wrong between them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use palisade_model::diagnostic::{Diagnostic, Subject};
+use palisade_model::nearest::nearest;
+use smol_str::SmolStr;
+
+use super::codes;
+use super::document::{Image as Written, Manifest, Part, RulesFile};
+use super::instance::{Image, Instance, THORIUM_NAMESPACE};
+use super::policy::{Policy, Reading, Spot};
+
+/// Puts the parts together. `seen` are the namespaces in which pods of tools were seen: without a manifest they are
+/// groups, too.
+pub fn assemble(
+    parts: &[Arc<Part>],
+    seen: BTreeSet<SmolStr>,
+    reading: Reading,
+) -> (Instance, Vec<Diagnostic>) {
+    let mut found = Vec::new();
+    let manifests: Vec<&Manifest> = parts.iter().filter_map(|part| part.manifest()).collect();
+    let configs =
+        || parts.iter().filter_map(|part| if let Part::Config(c) = &**part { Some(c) } else { None });
+    let namespace = (manifests.iter().find_map(|manifest| manifest.namespace.clone()))
+        .or_else(|| configs().find_map(|config| config.namespace.clone()));
+    let mut instance = Instance::new(namespace.unwrap_or(THORIUM_NAMESPACE.into()));
+    instance.reading = reading;
+    instance.closed = !manifests.is_empty();
+    instance.groups = match manifests.as_slice() {
+        [] => seen,
+        manifests => manifests.iter().flat_map(|m| &m.groups).map(|spot| spot.name.clone()).collect(),
+    };
+
+    let mut base: Vec<Policy> = Vec::new();
+    for (index, config) in configs().enumerate() {
+        if index > 0 {
+            let message = "another configuration is among the input: the base policies of both count";
+            found.push(Diagnostic::new(&codes::TWO_CONFIGS, message).at(Some(config.at.clone())));
+        }
+        for policy in config.base.iter().flatten() {
+            let mut policy = policy.clone();
+            if base.iter().any(|other| other.name == policy.name && policy.unreadable.is_none()) {
+                let message = format!("another base policy is called {}", policy.name);
+                let finding = Diagnostic::new(&codes::DUPLICATE_BASE, message).about(policy.subject());
+                found.push(finding.at(policy.at.clone()));
+                policy.unreadable = Some("another base policy has its name".to_owned());
+            }
+            base.push(policy);
+        }
+    }
+    if configs().any(|config| config.base.is_some()) {
+        instance.configure(base);
+    }
+    for policy in instance.base() {
+        found.extend(instance.review(policy));
+    }
+    policies(parts, &mut instance, &mut found);
+    for image in manifests.iter().flat_map(|manifest| &manifest.images) {
+        add_image(image, &mut instance, &mut found);
+    }
+    let speaks = configs().next().map(|config| &config.at).or(manifests.first().map(|manifest| &manifest.at));
+    if let (true, true, Some(at)) = (instance.has_default_base(), !instance.groups.is_empty(), speaks) {
+        let message = "no base policy is given: Thorium's default one applies to every tool";
+        found.push(Diagnostic::new(&codes::DEFAULT_BASE, message).at(Some(at.clone())));
+    }
+    (instance, found)
+}
+
+/// Adds the policies of requests and manifests.
+fn policies(parts: &[Arc<Part>], instance: &mut Instance, found: &mut Vec<Diagnostic>) {
+    let files: Vec<&RulesFile> = parts
+        .iter()
+        .filter_map(|part| if let Part::Rules(rules) = &**part { Some(rules) } else { None })
+        .collect();
+    let mut used: BTreeSet<&str> = BTreeSet::new();
+    for part in parts {
+        match &**part {
+            Part::Policy(policy) => add_policy(policy.clone(), instance, found),
+            Part::Manifest(manifest) => {
+                for (policy, rules) in &manifest.policies {
+                    let mut policy = policy.clone();
+                    if let Some(spot) = rules {
+                        let file = with_rules(&mut policy, spot, &files, found);
+                        if let Some(file) = file.filter(|file| used.insert(&file.at.file)) {
+                            found.extend(file.found.iter().cloned());
+                        }
+                    }
+                    add_policy(policy, instance, found);
+                }
+            }
+            Part::Config(_) | Part::Rules(_) => {}
+        }
+    }
+    for file in files.into_iter().filter(|file| file.certain && !used.contains(&*file.at.file)) {
+        let message = "no policy uses these rules: nothing of them is in force";
+        found.push(Diagnostic::new(&codes::UNUSED_RULES, message).at(Some(file.at.clone())));
+    }
+}
+
+fn add_policy(mut policy: Policy, instance: &mut Instance, found: &mut Vec<Diagnostic>) {
+    let against = instance.review(&policy);
+    if let Some(first) = against.first() {
+        policy.refused.get_or_insert(first.message.clone());
+    }
+    if against.iter().any(|finding| finding.code.id == codes::DUPLICATE_POLICY.id) {
+        policy.unreadable.get_or_insert("another policy of its group has its name".to_owned());
+    } else if let Some(other) = instance.policies().iter().find(|other| other.name == policy.name) {
+        let message = format!("another policy is called {}, in other groups", policy.name);
+        let finding = Diagnostic::new(&codes::DIFFERS_SAME_NAME, message).about(policy.subject());
+        let help = other.at.as_ref().map(|at| format!("the other one is at {at}"));
+        found.push(Diagnostic { help, ..finding.at(policy.at.clone()) });
+    }
+    found.extend(against);
+    instance.insert_policy(policy);
+}
+
+/// Gives a policy the rules of the file it names.
+fn with_rules<'p>(
+    policy: &mut Policy,
+    spot: &Spot,
+    files: &[&'p RulesFile],
+    found: &mut Vec<Diagnostic>,
+) -> Option<&'p RulesFile> {
+    let file = find(spot, files);
+    match file {
+        Some(file) => {
+            policy.ingress = file.body.ingress.clone();
+            policy.egress = file.body.egress.clone();
+            policy.unreadable = policy.unreadable.take().or_else(|| file.body.unreadable.clone());
+            policy.refused = policy.refused.take().or_else(|| file.body.refused.clone());
+        }
+        None => {
+            let message = format!("{} is not among the rules files that were read", spot.name);
+            let near = nearest(&spot.name, files.iter().map(|file| &*file.at.file));
+            let finding = Diagnostic::new(&codes::UNKNOWN_RULES, message).about(policy.subject());
+            let help = match near.first() {
+                Some(near) => format!("did you mean {near}?"),
+                None => "name the file, or its folder, with -f, too".to_owned(),
+            };
+            found.push(finding.field(&spot.field).at(Some(spot.at.clone())).help(help));
+            policy.unreadable.get_or_insert(format!("there is no rules file {}", spot.name));
+            policy.lost = true;
+        }
+    }
+    file
+}
+
+/// The rules file of that name: beside the manifest, as named on the command line, or the only one that ends so.
+fn find<'p>(spot: &Spot, files: &[&'p RulesFile]) -> Option<&'p RulesFile> {
+    let folder = spot.at.file.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let beside = tidy(&format!("{folder}/{}", spot.name));
+    let plain = tidy(&spot.name);
+    let named = |name: &str| files.iter().find(|file| tidy(&file.at.file) == name).copied();
+    named(&beside).or_else(|| named(&plain)).or_else(|| {
+        let tail = format!("/{plain}");
+        let mut ends = files.iter().filter(|file| tidy(&file.at.file).ends_with(&tail));
+        match (ends.next(), ends.next()) {
+            (Some(only), None) => Some(*only),
+            _ => None,
+        }
+    })
+}
+
+/// A path without `.` and without steps back that can be undone.
+fn tidy(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" if !parts.is_empty() => {}
+            "." => {}
+            ".." if parts.last().is_some_and(|last| !last.is_empty() && *last != "..") => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    // An empty folder in front is that of a manifest without one.
+    let parts = if parts.first() == Some(&"") && !path.starts_with("//") { &parts[1..] } else { &parts[..] };
+    parts.join("/")
+}
+
+fn add_image(written: &Written, instance: &mut Instance, found: &mut Vec<Diagnostic>) {
+    let mut image = Image {
+        kubernetes: written.kubernetes,
+        policies: BTreeSet::new(),
+        unreadable: written.unreadable.clone(),
+        at: Some(written.at.clone()),
+    };
+    let policies = written.policies.as_deref();
+    let against = instance.review_image(&written.group, &written.tool.name, &image, policies);
+    if against.iter().any(|finding| finding.code.id == codes::UNKNOWN_GROUP.id) {
+        // No base policy holds where there is no group: nothing else would close it.
+        image.unreadable.get_or_insert(format!("there is no group {}", written.group.name));
+    }
+    let twice = against.iter().any(|finding| finding.code.id == codes::IMAGE.id);
+    found.extend(against);
+    if twice {
+        instance.doubt_image(&written.group.name, &written.tool.name, "it is written twice");
+    } else {
+        instance.insert_image(&written.group, &written.tool.name, image, policies);
+    }
+}
+
+impl Part {
+    fn manifest(&self) -> Option<&Manifest> {
+        match self {
+            Part::Manifest(manifest) => Some(manifest),
+            _ => None,
+        }
+    }
+
+    /// What it is, for a summary.
+    pub fn subject(&self) -> Subject {
+        let kind = match self {
+            Part::Config(_) => "ThoriumConfig",
+            Part::Policy(policy) => return policy.subject(),
+            Part::Rules(_) => "ThoriumRules",
+            Part::Manifest(_) => "ThoriumInstance",
+        };
+        Subject { kind: kind.into(), namespace: None, name: SmolStr::default() }
+    }
+}

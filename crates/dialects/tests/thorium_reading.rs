@@ -1,0 +1,359 @@
+//! Thorium's documents: which texts are taken for them, in which forms, and that what cannot be read opens nothing.
+
+// clippy.toml lets tests unwrap, and does not know that all of this file is one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use palisade_dialects::load::load;
+use palisade_dialects::source::Limits;
+use palisade_dialects::source::tree::Source;
+use palisade_dialects::thorium::Reading;
+use palisade_dialects::world::World;
+use palisade_model::diagnostic::Diagnostic;
+use palisade_model::options::Options;
+use palisade_model::snapshot::Snapshot;
+use palisade_model::trace::Verdict;
+use palisade_model::verdicts::Verdicts;
+use serde_json::{Value, json};
+
+fn world(texts: &[(&str, &str)]) -> (World, Vec<Diagnostic>) {
+    let (mut world, mut found) = (World::default(), Vec::new());
+    for (name, text) in texts {
+        load(&Source::new(*name, *text), &Limits::default(), &mut world, &mut found);
+    }
+    found.extend(world.review());
+    (world, found)
+}
+
+/// `CODE line:column` of what is found in one text.
+fn found(text: &str) -> Vec<String> {
+    let (_, found) = world(&[("t.yaml", text)]);
+    let place = |d: &Diagnostic| d.location.as_ref().map(|at| format!("{}:{}", at.line, at.column)).unwrap();
+    found.iter().map(|d| format!("{} {}", d.code.id, place(d))).collect()
+}
+
+fn verdict(world: &World, flow: &str) -> Verdict {
+    let snapshot = Snapshot::new(world.objects());
+    let flows = snapshot.flows(&flow.parse().unwrap()).unwrap();
+    Verdicts::new(&snapshot, &Options::default()).verdict(&flows[0])
+}
+
+const FARM: &str = "kind: ThoriumInstance\ngroups: [corn, crabs]\nimages:\n- {group: corn, tool: a, network_policies: [p]}\n- {group: crabs, tool: b}\n";
+
+#[test]
+fn ordinary_yaml_is_not_taken_for_thoriums() {
+    for text in [
+        "ingress:\n  enabled: true\n  hosts: []\n",
+        "name: chart\ningress: {enabled: false, annotations: {}}\negress: {}\n",
+        "ingress: []\n",
+        "ingress:\n",
+        "egress: null\ningress: [{host: a.example, paths: [/]}]\n",
+        "groups: [{name: alerts, rules: []}]\n",
+        "name: team\ngroups: yes\n",
+        "- hosts: all\n  roles: [x]\n",
+        "{}\n",
+        "name: x\negress: deny\n",
+        "groups: [a, b]\ningress: {className: nginx}\n",
+    ] {
+        let quiet: Vec<String> = found(text).into_iter().filter(|code| !code.starts_with("S0008")).collect();
+        assert_eq!(quiet, Vec::<String>::new(), "{text}");
+    }
+}
+
+#[test]
+fn every_form_of_thorium_yml_is_read() {
+    let base = "{name: shut, ingress: [], egress: []}";
+    for (text, notes) in [
+        (format!("thorium: {{secret_key: x, base_network_policies: [{base}]}}\nredis: {{host: h}}\n"), 0),
+        (format!("- thorium:\n  - secret_key: x\n  - base_network_policies:\n    - {base}\n"), 1),
+        (format!("- redis: {{}}\n- thorium: {{base_network_policies: [{base}]}}\n"), 1),
+        (format!("thorium:\n- base_network_policies: [{base}]\n"), 1),
+        (
+            format!(
+                "apiVersion: sandia.gov/v1\nkind: ThoriumCluster\nmetadata: {{name: prod, namespace: thorium}}\nspec: {{registry: r, config: {{thorium: {{base_network_policies: [{base}]}}}}}}\n"
+            ),
+            0,
+        ),
+        (
+            format!(
+                "{{\"thorium\": {{\"base_network_policies\": [{}]}}}}",
+                r#"{"name": "shut", "ingress": [], "egress": []}"#
+            ),
+            0,
+        ),
+    ] {
+        let (world, found) = world(&[
+            ("farm.yaml", FARM),
+            ("t.yaml", &text),
+            ("p.yaml", "{name: p, groups: [corn], forced_policy: false}"),
+        ]);
+        let codes: Vec<&str> = found.iter().map(|d| d.code.id).filter(|id| *id != "T0303").collect();
+        assert_eq!(codes, vec!["T0309"; notes], "{text}");
+        assert_eq!(verdict(&world, "crabs/b -> thorium/api tcp/443"), Verdict::Deny, "{text}");
+    }
+}
+
+#[test]
+fn the_default_base_policy_is_used_unless_one_is_given() {
+    let p = ("p.yaml", "{name: p, groups: [corn], forced_policy: false}");
+    for config in [
+        "",
+        "thorium: {secret_key: x}",
+        "thorium: {base_network_policies: }",
+        "thorium: {base_network_policies: []}",
+    ] {
+        let (mut world, _) = world(&[("farm.yaml", FARM), ("t.yaml", config), p]);
+        for (flow, want) in [
+            ("corn/a -> thorium/api tcp/443", Verdict::Allow),
+            ("corn/a -> kube-system/kube-dns udp/53", Verdict::Allow),
+            ("corn/a -> kube-system/kube-dns tcp/53", Verdict::Deny),
+            ("crabs/b -> corn/a tcp/80", Verdict::Deny),
+        ] {
+            assert_eq!(verdict(&world, flow), want, "{flow} with {config:?}");
+        }
+        world.thorium = Reading::Program;
+        let open = if config.ends_with("[]}") { Verdict::Allow } else { Verdict::Deny };
+        assert_eq!(verdict(&world, "crabs/b -> ip:203.0.113.7 tcp/80"), open, "the program with {config:?}");
+    }
+}
+
+#[test]
+fn pods_that_run_are_those_of_their_tool() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: job-1, namespace: corn, labels: {thorium: 'true', stage: a, group: corn}}\nstatus: {podIP: 10.0.0.1}\n";
+    let p = "{name: p, groups: [corn], egress: [{allowed_groups: [crabs]}]}";
+    let (world, _) = world(&[("farm.yaml", FARM), ("pod.yaml", pod), ("p.yaml", p)]);
+    let snapshot = Snapshot::new(world.objects());
+    let names: Vec<&str> = snapshot.pods().iter().map(|pod| pod.name.as_str()).collect();
+    assert_eq!(names, ["job-1", "b", "kube-dns", "api"], "no stand-in beside a pod that runs");
+    assert_eq!(verdict(&world, "corn/a -> ip:203.0.113.7 tcp/80"), Verdict::Deny);
+    assert_eq!(verdict(&world, "corn/job-1 -> thorium/api tcp/80"), Verdict::Allow);
+    // Without a manifest the pods tell which groups there are.
+    let (world, _) = self::world(&[("pod.yaml", pod), ("t.yaml", "thorium: {secret_key: x}")]);
+    assert_eq!(verdict(&world, "corn/job-1 -> ip:203.0.113.7 tcp/80"), Verdict::Deny);
+}
+
+#[test]
+fn a_rules_file_is_found_beside_the_manifest() {
+    let manifest = |file: &str| {
+        format!(
+            "kind: ThoriumInstance\ngroups: [corn]\nimages: [{{group: corn, tool: a, network_policies: [p]}}]\npolicies: [{{name: p, groups: [corn], rules: {file}}}]\n"
+        )
+    };
+    let rules = "egress: [{allowed_all: true}]\n";
+    for file in ["rules/p.yaml", "./rules/p.yaml", "x/../rules/p.yaml", "p.yaml", "farm/rules/p.yaml"] {
+        let (world, found) = world(&[("farm/i.yaml", &manifest(file)), ("farm/rules/p.yaml", rules)]);
+        assert!(!found.iter().any(Diagnostic::is_error), "{file}: {found:#?}");
+        assert_eq!(verdict(&world, "corn/a -> ip:203.0.113.7 tcp/80"), Verdict::Allow, "{file}");
+    }
+    let (world, found) = world(&[("farm/i.yaml", &manifest("rules/q.yaml")), ("farm/rules/p.yaml", rules)]);
+    assert_eq!(found.iter().filter(|d| d.is_error()).map(|d| d.code.id).collect::<Vec<_>>(), ["T0120"]);
+    assert_eq!(
+        verdict(&world, "corn/a -> thorium/api tcp/80"),
+        Verdict::Allow,
+        "the base policy still holds"
+    );
+    assert_eq!(verdict(&world, "corn/a -> ip:203.0.113.7 tcp/80"), Verdict::Deny);
+}
+
+#[test]
+fn what_people_write_wrongly_is_said_in_its_place() {
+    let found = |text: &str| {
+        let mut found = found(text);
+        found.retain(|line| !line.starts_with("T03"));
+        found
+    };
+    let request = |rest: &str| format!("name: p\ngroups: [corn]\n{rest}\n");
+    for (text, want) in [
+        (request("ingress:"), vec!["T0117 3:8"]),
+        (request("ingress: [{allowed_groups: [no]}]"), vec!["S0006 3:29"]),
+        (request("ingress: [{allowed_all: on}]"), vec![]),
+        (request("ingress: [{allowed_all: 'on'}]"), vec!["S0006 3:25"]),
+        (request("ingress: [{tools: [a], allowed_tools: [b]}]"), vec!["T0118 3:19"]),
+        (request("ingress: [{allowed_custom: [{pod_labels: [{key: a/b, value: x}]}]}]"), vec![]),
+        (
+            request("ingress: [{allowed_custom: [{pod_labels: [{key: a/b/c, value: x}]}]}]"),
+            vec!["T0111 3:49"],
+        ),
+        (request("ingress: [{allowed_custom: [{pod_labels: [{key: a, value: no}]}]}]"), vec!["S0006 3:59"]),
+        (request("forced: true\ningress: []"), vec!["T0103 3:1"]),
+        (request("ingress: []\ningress: []"), vec!["S0005 4:1"]),
+        ("name: no\ngroups: [corn]\negress: []\n".to_owned(), vec!["S0006 1:7"]),
+        ("name: p\ngroups: corn\negress: [{allowed_all: true}]\n".to_owned(), vec!["S0006 2:9"]),
+    ] {
+        assert_eq!(found(&text), want, "{text}");
+    }
+}
+
+// === what cannot be read opens nothing ===
+
+const FLOWS: [&str; 12] = [
+    "corn/a -> crabs/b tcp/80",
+    "corn/a -> crabs/b udp/80",
+    "crabs/b -> corn/a tcp/80",
+    "crabs/b -> corn/a tcp/1003",
+    "corn/a -> thorium/api tcp/443",
+    "thorium/api -> corn/a tcp/443",
+    "corn/a -> ip:10.10.10.10 tcp/1003",
+    "corn/a -> ip:10.10.5.1 tcp/1003",
+    "corn/a -> ip:203.0.113.7 tcp/443",
+    "ip:203.0.113.7 -> corn/a tcp/443",
+    "ip:10.10.1.1 -> corn/a tcp/1003",
+    "crabs/b -> ip:203.0.113.7 tcp/443",
+];
+
+/// A rule with every field.
+fn rule() -> Value {
+    json!({
+        "allowed_ips": [{"cidr": "10.10.10.10/32"}, {"cidr": "10.10.0.0/16", "except": ["10.10.5.0/24"]}],
+        "allowed_groups": ["crabs"], "allowed_tools": ["z"], "allowed_local": false, "allowed_internet": false,
+        "allowed_all": false, "ports": [{"port": 1000, "end_port": 1006, "protocol": "TCP"}],
+        "allowed_custom": [{"namespace_labels": [{"key": "team", "value": "blue"}], "pod_labels": [{"key": "app", "value": "db"}]}],
+    })
+}
+
+/// The texts that make a value by one change: each key misspelled and written twice, each value of another type.
+fn broken(value: &Value) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut paths = Vec::new();
+    places(value, &mut Vec::new(), &mut paths);
+    for path in paths {
+        for how in 0..6 {
+            let mut out = String::new();
+            if write(value, &path, how, &mut out) {
+                all.push(out);
+            }
+        }
+    }
+    all
+}
+
+fn places(value: &Value, path: &mut Vec<String>, all: &mut Vec<Vec<String>>) {
+    let children: Vec<(String, &Value)> = match value {
+        Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), value)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(i, v)| (i.to_string(), v)).collect(),
+        _ => Vec::new(),
+    };
+    for (key, child) in children {
+        path.push(key);
+        all.push(path.clone());
+        places(child, path, all);
+        path.pop();
+    }
+}
+
+/// Writes the value, changed at one place; says whether that was possible.
+fn write(value: &Value, path: &[String], how: usize, out: &mut String) -> bool {
+    let mut done = path.is_empty();
+    match value {
+        Value::Object(map) => {
+            out.push('{');
+            for (index, (key, child)) in map.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                let here = path.first() == Some(key);
+                let last = here && path.len() == 1;
+                if last && how == 0 {
+                    out.push_str(&format!("{:?}:{child}", format!("{key}x")));
+                    done = true;
+                } else if last && how == 1 {
+                    out.push_str(&format!("{key:?}:{child},{key:?}:{child}"));
+                    done = true;
+                } else if last {
+                    out.push_str(&format!("{key:?}:"));
+                    done = replaced(child, how, out);
+                } else {
+                    out.push_str(&format!("{key:?}:"));
+                    let inside = write(child, if here { &path[1..] } else { &[] }, how, out);
+                    done |= here && inside;
+                }
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for (index, child) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                let here = path.first().is_some_and(|at| *at == index.to_string());
+                if here && path.len() == 1 {
+                    done = how > 1 && replaced(child, how, out);
+                    if how <= 1 {
+                        out.push_str(&child.to_string());
+                    }
+                } else {
+                    let inside = write(child, if here { &path[1..] } else { &[] }, how, out);
+                    done |= here && inside;
+                }
+            }
+            out.push(']');
+        }
+        scalar => out.push_str(&scalar.to_string()),
+    }
+    done
+}
+
+/// A value of another type in its place.
+fn replaced(value: &Value, how: usize, out: &mut String) -> bool {
+    let other = [json!("x"), json!(7.5), json!([["x"]]), json!({"x": {}})][how - 2].clone();
+    out.push_str(&other.to_string());
+    std::mem::discriminant(value) != std::mem::discriminant(&other)
+        // Any text is a name; a list of something else is not the list that it was.
+        && !(value.is_number() && other.is_number())
+}
+
+fn denied(world: &World) -> Vec<&'static str> {
+    let snapshot = Snapshot::new(world.objects());
+    let verdicts = Verdicts::new(&snapshot, &Options::default());
+    let denied = |flow: &&str| match snapshot.flows(&flow.parse().unwrap()) {
+        Ok(flows) => flows.iter().all(|flow| verdicts.verdict(flow) != Verdict::Allow),
+        // Who is not there opens nothing.
+        Err(_) => true,
+    };
+    FLOWS.into_iter().filter(denied).collect()
+}
+
+#[test]
+fn what_cannot_be_read_opens_nothing_and_is_reported() {
+    let request = json!({"name": "p", "groups": ["corn"], "ingress": [rule()], "egress": [rule(), {"allowed_groups": ["crabs"]}],
+        "forced_policy": true, "default_policy": false});
+    let config = json!({"thorium": {"base_network_policies": [{"name": "b", "ingress": [rule()], "egress": [rule()]}]}});
+    let rules = json!({"ingress": [rule()], "egress": [rule()]});
+    let manifest = json!({"kind": "ThoriumInstance", "groups": ["corn", "crabs"],
+        "images": [{"group": "corn", "tool": "a", "network_policies": ["p", "q"], "scaler": "K8s"}, {"group": "crabs", "tool": "b"}],
+        "policies": [{"name": "q", "groups": ["corn"], "rules": "r.json", "forced_policy": true}]});
+    let documents = [("p.json", &request), ("t.json", &config), ("r.json", &rules), ("i.json", &manifest)];
+    let load = |changed: &str, text: &str| {
+        let texts: Vec<(&str, String)> = documents
+            .iter()
+            .map(|(name, value)| (*name, if *name == changed { text.to_owned() } else { value.to_string() }))
+            .collect();
+        let texts: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        world(&texts)
+    };
+    let (whole, nothing) = load("", "");
+    assert!(!nothing.iter().any(Diagnostic::is_error), "{nothing:#?}");
+    let before = denied(&whole);
+    assert!(before.len() > 4 && before.len() < FLOWS.len(), "{before:?}");
+    let mut ways = 0;
+    for (name, value) in &documents {
+        for text in broken(value) {
+            let (world, found) = load(name, &text);
+            // A document that lost the key it is known by is none of Thorium's any more.
+            let lost = world.len() < documents.len() && !found.iter().any(Diagnostic::is_error);
+            let unknown = text.contains("\"thoriumx\"") || text.contains("\"base_network_policiesx\"");
+            if lost
+                || unknown
+                || (*name == "t.json" && text.starts_with("{\"thorium\":") && !text.contains("base_network"))
+            {
+                continue;
+            }
+            ways += 1;
+            let after = denied(&world);
+            let opened: Vec<_> = before.iter().filter(|flow| !after.contains(flow)).collect();
+            assert!(opened.is_empty(), "{name} opens {opened:?}: {text}");
+            assert!(found.iter().any(Diagnostic::is_error), "nothing is said about {name}: {text}");
+        }
+    }
+    assert!(ways > 500, "only {ways} ways");
+}

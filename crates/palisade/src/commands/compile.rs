@@ -1,0 +1,83 @@
+//! `palisade compile`.
+
+use std::fmt::Write;
+
+use palisade_dialects::kubernetes::write;
+use palisade_dialects::thorium::Reading;
+use palisade_dialects::thorium::compile::compile;
+use palisade_dialects::thorium::instance::Instance;
+use palisade_model::diagnostic::Diagnostic;
+
+use super::{NO, UNANSWERED, YES};
+use crate::Outcome;
+use crate::cli::{ColorChoice, CompileArgs, CompileOutput, CompileTo};
+use crate::input;
+use crate::print::diagnostics::{counts, render, texts};
+use crate::print::style::Look;
+
+pub fn run(arguments: &CompileArgs, color: ColorChoice) -> Outcome {
+    let look = Look::stderr(color);
+    let fail = |message: String| Outcome {
+        out: String::new(),
+        err: format!("{} {message}\n", look.bad("error:")),
+        code: UNANSWERED,
+    };
+    let CompileTo::Kubernetes = arguments.to;
+    let mut input = input::read(&arguments.input.files);
+    if let Some(refusal) = input.refusal() {
+        return fail(refusal);
+    }
+    let world = input::world(&mut input, arguments.thorium);
+    let Some(instance) = world.thorium_instance() else {
+        let place = input::describe(&arguments.input.files);
+        return fail(format!(
+            "nothing to compile in {place}\n  Thorium's policies are compiled: a thorium.yml, policy requests, rules \
+             files, a ThoriumInstance"
+        ));
+    };
+    // What is refused by the document is never applied. The program goes over it, or leaves the policy out.
+    let errors: Vec<Diagnostic> =
+        input.found.iter().filter(|finding| finding.is_error() && concerns(finding)).cloned().collect();
+    if !errors.is_empty() && instance.reading == Reading::Document {
+        let texts = texts(&input.sources);
+        let mut err: String = errors.iter().map(|error| render(error, &texts, look) + "\n").collect();
+        let _ = writeln!(err, "{}: nothing is compiled", counts(&errors));
+        return Outcome { out: String::new(), err, code: NO };
+    }
+    let objects = compile(&instance);
+    if objects.is_empty() {
+        let place = input::describe(&arguments.input.files);
+        return fail(format!(
+            "no group has a policy in {place}: name its ThoriumInstance manifest with -f, too"
+        ));
+    }
+    let out = match arguments.output {
+        CompileOutput::Yaml => write::yaml(&objects),
+        CompileOutput::Json => write::json(&objects),
+    };
+    Outcome { out, err: left_out(&instance, look), code: YES }
+}
+
+/// Whether a finding is about what is compiled.
+fn concerns(finding: &Diagnostic) -> bool {
+    finding.code.id.starts_with(['T', 'S'])
+}
+
+/// The policies that Thorium's program does not have in force.
+fn left_out(instance: &Instance, look: Look) -> String {
+    let mut err = String::new();
+    if instance.reading == Reading::Program {
+        for policy in instance.base().into_iter().chain(instance.policies()) {
+            if let Some(why) = &policy.refused {
+                let at = policy.at.as_ref().map(|at| format!(" ({at})")).unwrap_or_default();
+                let _ = writeln!(
+                    err,
+                    "{} {}{at} is not in force in Thorium's program: {why}",
+                    look.warning("warning:"),
+                    policy.subject()
+                );
+            }
+        }
+    }
+    err
+}

@@ -1,0 +1,199 @@
+//! `palisade thorium effective` and `palisade thorium verify`.
+
+use std::fmt::Write;
+
+use palisade_dialects::load::unparsed;
+use palisade_dialects::object;
+use palisade_dialects::source::tree::{Node, Source};
+use palisade_dialects::source::{Limits, documents};
+use palisade_dialects::thorium::effective::effective;
+use palisade_dialects::thorium::instance::Instance;
+use palisade_dialects::thorium::{Shape, read, read_base, read_request, read_rules};
+use palisade_dialects::world::World;
+use palisade_model::diagnostic::{Diagnostic, Severity};
+use palisade_model::nearest::nearest;
+
+use super::{NO, UNANSWERED, YES};
+use crate::Outcome;
+use crate::cli::{ColorChoice, EffectiveArgs, EffectiveOutput, ThoriumCommand, VerifyArgs, VerifyOutput};
+use crate::input::{self, Input};
+use crate::print::diagnostics::{counts, plural, render, texts};
+use crate::print::json::{self, Check, Summary};
+use crate::print::style::Look;
+use crate::print::thorium;
+
+pub fn run(command: &ThoriumCommand, color: ColorChoice) -> Outcome {
+    let look = Look::stderr(color);
+    let outcome = match command {
+        ThoriumCommand::Effective(arguments) => show(arguments, color),
+        ThoriumCommand::Verify(arguments) => verify(arguments, color),
+    };
+    outcome.unwrap_or_else(|message| Outcome {
+        out: String::new(),
+        err: format!("{} {message}\n", look.bad("error:")),
+        code: UNANSWERED,
+    })
+}
+
+fn show(arguments: &EffectiveArgs, color: ColorChoice) -> Result<Outcome, String> {
+    let Some((group, tool)) = arguments.tool.split_once('/').filter(|(_, tool)| !tool.contains('/')) else {
+        return Err(format!("{:?} is no tool: write GROUP/TOOL, e.g. corn/harvester", arguments.tool));
+    };
+    let mut input = input::read(&arguments.input.files);
+    if let Some(refusal) = input.refusal() {
+        return Err(refusal);
+    }
+    let world = input::world(&mut input, arguments.thorium);
+    let place = input::describe(&arguments.input.files);
+    let instance = world.thorium_instance().ok_or_else(|| format!("nothing of Thorium's in {place}"))?;
+    let held = effective(&instance, group, tool).ok_or_else(|| missing(&instance, group, tool, &place))?;
+    let out = match arguments.output {
+        EffectiveOutput::Text => thorium::effective(&arguments.tool, &held, Look::stdout(color)),
+        EffectiveOutput::Json => json::print(&json::Effective::new(group, tool, &held)),
+    };
+    let problems: Vec<Diagnostic> =
+        input.found.iter().filter(|finding| finding.is_error()).cloned().collect();
+    let look = Look::stderr(color);
+    let err = match problems.first() {
+        None => String::new(),
+        Some(first) => {
+            let at = first.location.as_ref().map(|at| format!("{at}: ")).unwrap_or_default();
+            format!(
+                "{} {} in the input; what cannot be read fails closed: {at}{}\n  `palisade check` shows all of it\n",
+                look.warning("warning:"),
+                counts(&problems),
+                first.message
+            )
+        }
+    };
+    Ok(Outcome { out, err, code: YES })
+}
+
+/// Names that there are, near the one that there is not.
+fn missing(instance: &Instance, group: &str, tool: &str, place: &str) -> String {
+    let all: Vec<String> = instance.images().map(|(group, tool, _)| format!("{group}/{tool}")).collect();
+    let names = || all.iter().map(String::as_str);
+    let wanted = format!("{group}/{tool}");
+    let elsewhere = names().filter(|name| name.split_once('/').is_some_and(|(_, other)| other == tool));
+    let mut near: Vec<&str> = nearest(&wanted, names());
+    near.extend(elsewhere);
+    near.dedup();
+    let help = match near.as_slice() {
+        [] if all.is_empty() => "\n  tools are the images of a ThoriumInstance manifest".to_owned(),
+        [] => format!("\n  there are {}", all.join(", ")),
+        near => format!("\n  did you mean {}?", near.join(", ")),
+    };
+    format!("no tool {wanted} in {place}{help}")
+}
+
+/// A document, and what there is to say about it.
+struct Verified {
+    name: String,
+    what: &'static str,
+}
+
+fn verify(arguments: &VerifyArgs, color: ColorChoice) -> Result<Outcome, String> {
+    let sorts = [
+        ("rules", Shape::Rules),
+        ("request", Shape::Request),
+        ("base", Shape::Config),
+        ("instance", Shape::Instance),
+    ];
+    let (sort, files) = match arguments.arguments.as_slice() {
+        [first, rest @ ..] if !rest.is_empty() => match sorts.iter().find(|(name, _)| name == first) {
+            Some((_, shape)) => (Some(*shape), rest),
+            None => (None, arguments.arguments.as_slice()),
+        },
+        all => (None, all),
+    };
+    let mut input = input::read(files);
+    let (verified, strangers) = verify_all(sort, &mut input);
+    let found = std::mem::take(&mut input.found);
+    let count = |severity| found.iter().filter(|finding| finding.severity() == severity).count();
+    let errors = count(Severity::Error);
+    let code = match (input.unreadable || !strangers.is_empty() || verified.is_empty(), errors) {
+        (true, _) => UNANSWERED,
+        (false, 0) => YES,
+        (false, _) => NO,
+    };
+    let look = Look::stderr(color);
+    let mut err: String = strangers
+        .iter()
+        .map(|at| {
+            format!(
+                "{} {at} is none of Thorium's documents\n  say what it should be: palisade thorium verify rules|request|base|instance FILE\n",
+                look.bad("error:")
+            )
+        })
+        .collect();
+    if verified.is_empty() && strangers.is_empty() && found.is_empty() {
+        err = format!("{} no documents in {}\n", look.bad("error:"), input::describe(files));
+    }
+    let out = match arguments.output {
+        VerifyOutput::Json => json::print(&Check {
+            summary: Summary {
+                errors,
+                warnings: count(Severity::Warning),
+                notes: count(Severity::Note),
+                objects: verified.len(),
+                files: input.sources.len(),
+            },
+            diagnostics: found.iter().map(json::Diagnostic::from).collect(),
+        }),
+        VerifyOutput::Text => {
+            let (look, texts) = (Look::stdout(color), texts(&input.sources));
+            let mut out: String = found.iter().map(|finding| render(finding, &texts, look) + "\n").collect();
+            for document in &verified {
+                let _ = writeln!(out, "{}: {}", document.name, document.what);
+            }
+            let _ = writeln!(out, "{} in {}", counts(&found), plural(verified.len(), "document"));
+            out
+        }
+    };
+    Ok(Outcome { out, err, code })
+}
+
+/// Reads every document as what it is; what is none of Thorium's is handed back by its place.
+fn verify_all(sort: Option<Shape>, input: &mut Input) -> (Vec<Verified>, Vec<String>) {
+    let (mut verified, mut strangers) = (Vec::new(), Vec::new());
+    let (limits, mut world) = (Limits::default(), World::default());
+    for source in &input.sources {
+        for document in documents(source, &limits) {
+            let node = match document {
+                Ok(node) => node,
+                Err(error) => {
+                    input.found.push(unparsed(source, &error));
+                    continue;
+                }
+            };
+            let name = source.location(node.span).to_string();
+            match sort.or_else(|| Shape::of(&node)) {
+                Some(shape) => {
+                    verified.push(Verified { name, what: shape.as_str() });
+                    one(shape, source, &node, &mut world, &mut input.found);
+                }
+                None if node.get("kind").and_then(Node::as_str) == Some("ThoriumCluster") => {
+                    verified.push(Verified { name, what: "base policies" });
+                    object::read(source, &node, &mut input.found);
+                }
+                None => strangers.push(name),
+            }
+        }
+    }
+    // Groups and names across documents can be checked only where somebody lists them.
+    input.found.extend(world.review().into_iter().filter(Diagnostic::is_error));
+    (verified, strangers)
+}
+
+fn one(shape: Shape, source: &Source, node: &Node<'_>, world: &mut World, found: &mut Vec<Diagnostic>) {
+    match shape {
+        Shape::Config => drop(read_base(source, node, found)),
+        Shape::Request => drop(read_request(source, node, found)),
+        Shape::Rules | Shape::MaybeRules => drop(read_rules(source, node, found)),
+        Shape::Instance => drop(read(shape, source, node, found)),
+    }
+    // Once more for what documents say about each other; what they say alone has been reported.
+    if let Some(loaded) = read(shape, source, node, &mut Vec::new()) {
+        world.apply(loaded);
+    }
+}
