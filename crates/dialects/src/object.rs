@@ -3,6 +3,8 @@
 //! [`KINDS`] is the list of everything Palisade reads. A dialect adds its kinds there and is done: loading, `apply`
 //! and `delete` in tests, and admission all go through it.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use palisade_model::cluster::{Endpoints, Namespace, Node as ClusterNode, Pod, Service, Workload};
@@ -55,6 +57,8 @@ pub enum Lowered {
     Tier(TierObject),
     /// A group.
     Group(Group),
+    /// What DNS names stand for.
+    Names(BTreeMap<String, Vec<IpAddr>>),
 }
 
 /// What every object says about itself, read before anything else.
@@ -111,6 +115,7 @@ pub static KINDS: &[Kind] = &[
     cluster::service::SERVICE,
     cluster::endpoints::ENDPOINTS,
     cluster::endpoints::ENDPOINT_SLICE,
+    cluster::names::DOMAIN_NAMES,
     cluster::workload::REPLICATION_CONTROLLER,
     cluster::workload::DEPLOYMENT,
     cluster::workload::STATEFUL_SET,
@@ -133,6 +138,7 @@ static OUR_GROUPS: &[(&str, &[&str])] = &[
     ("networking.k8s.io", &["Ingress", "IngressClass", "IPAddress", "ServiceCIDR"]),
     ("policy.networking.k8s.io", &[]),
     ("discovery.k8s.io", &[]),
+    ("palisade.dev", &[]),
 ];
 
 /// Network policies of other systems: leaving them out changes answers, so it is said.
@@ -344,6 +350,7 @@ impl Header {
             version: self.version.clone(),
             generation: self.generation,
             at: Some(self.at.clone()),
+            api: if self.group.contains("antrea") { "Antrea" } else { "" },
         })
     }
 }

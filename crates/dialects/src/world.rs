@@ -80,5 +80,10 @@ fn gather(loaded: Loaded, objects: &mut Objects) {
             objects.tiers.extend(tier.priority.map(|priority| (tier.object.name.clone(), priority)));
         }
         Lowered::Group(group) => objects.groups.push(group),
+        Lowered::Names(names) => {
+            for (name, addresses) in names {
+                objects.names.entry(name).or_default().extend(addresses);
+            }
+        }
     }
 }

@@ -64,7 +64,7 @@ pub enum Command {
 ///
 /// A flow is SOURCE -> DESTINATION TRAFFIC. An endpoint is namespace/pod (or the workload's name; * may stand for
 /// either part, or end it), ip:ADDRESS, node:NAME, or as destination svc:namespace/name. Traffic is tcp/PORT, udp/PORT,
-/// sctp/PORT or icmp[/TYPE[/CODE]], with `sport PORT` for a source port.
+/// sctp/PORT, icmp[/TYPE[/CODE]] or igmp[/TYPE], with `sport PORT` for a source port.
 ///
 /// Exit code: 0 allowed, 1 denied, 2 not answerable.
 #[derive(Debug, Args)]

@@ -6,12 +6,12 @@
 
 use palisade_model::traffic::Protocol;
 
-use super::findings::Findings;
-use super::schema::{items, written};
-use super::typed::whole;
 use crate::apimachinery::field::{self, Path};
 use crate::apimachinery::selector as labels;
 use crate::codes;
+use crate::definition::findings::Findings;
+use crate::definition::schema::{items, written};
+use crate::definition::typed::whole;
 use crate::meta::ObjectMeta;
 use crate::source::tree::{Node, Value};
 

@@ -1,8 +1,8 @@
 //! What the definitions of both versions share.
 
 use super::check;
-use super::schema::{Pattern, Rule, Schema, integer, labels, list, object, pattern, set, text};
 use crate::codes;
+use crate::definition::schema::{Pattern, Rule, Schema, integer, labels, list, object, pattern, set, text};
 use crate::source::tree::Node;
 
 /// A text of any length.
@@ -52,7 +52,7 @@ static DOMAIN_NAME: Schema = pattern(Pattern {
 
 /// Whether a range begins before it ends.
 pub fn begins_before_it_ends(range: &Node<'_>) -> bool {
-    let port = |key| range.get(key).and_then(|port| super::typed::whole(&port.value));
+    let port = |key| range.get(key).and_then(|port| crate::definition::typed::whole(&port.value));
     matches!((port("start"), port("end")), (Some(start), Some(end)) if start < end)
 }
 

@@ -7,25 +7,21 @@
 
 mod check;
 mod crd;
-mod findings;
 mod lower;
-mod schema;
-mod selector;
-mod typed;
 mod v1alpha1;
 mod v1alpha2;
 
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::policy::Policy;
 
-use self::findings::Findings;
-use self::schema::Schema;
 use self::v1alpha1::{AdminNetworkPolicy, BaselineAdminNetworkPolicy};
 use self::v1alpha2::ClusterNetworkPolicy;
 use crate::apimachinery::field::Path;
 use crate::apimachinery::meta::immutable;
 use crate::codes;
 use crate::decode::{Decode, Reader};
+use crate::definition::findings::Findings;
+use crate::definition::schema::Schema;
 use crate::meta::ObjectMeta;
 use crate::object::{Header, Kind, Lowered};
 use crate::source::tree::Node;

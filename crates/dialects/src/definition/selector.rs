@@ -42,7 +42,8 @@ impl LabelSelector {
 }
 
 impl LabelSelectorRequirement {
-    fn plain(&self) -> meta::LabelSelectorRequirement {
+    /// Itself in the words of the core.
+    pub fn plain(&self) -> meta::LabelSelectorRequirement {
         meta::LabelSelectorRequirement {
             key: self.key.clone().map(|key| key.0),
             operator: self.operator.clone().map(|operator| operator.0),

@@ -25,9 +25,30 @@ pub struct Texts(pub Vec<SmolStr>);
 #[derive(Debug, Clone, Copy)]
 pub struct Whole(pub i64);
 
+/// A number.
+#[derive(Debug, Clone, Copy)]
+pub struct Number(pub f64);
+
+/// A whole number or a text, as ports are.
+#[derive(Debug, Clone)]
+pub enum NumberOrText {
+    /// A number.
+    Number(i64),
+    /// A text.
+    Text(SmolStr),
+}
+
+/// A truth value.
+#[derive(Debug, Clone, Copy)]
+pub struct Truth(pub bool);
+
 /// Labels to match. One that is null is none: the API server drops it before anybody sees it.
 #[derive(Debug, Clone)]
 pub struct LabelMap(pub StringMap);
+
+/// Labels to match, in a definition that does not look at them. One that is null has the empty value.
+#[derive(Debug, Clone)]
+pub struct FullLabelMap(pub StringMap);
 
 /// An object, or what is left of it.
 #[derive(Debug, Clone)]
@@ -46,7 +67,7 @@ pub trait Broken: Decode {
 /// Makes types of [`crate::decode::fields!`] ones that can be broken.
 macro_rules! broken {
     ($($name:ident)*) => {$(
-        impl $crate::admin::typed::Broken for $name {
+        impl $crate::definition::typed::Broken for $name {
             fn broken(why: String) -> Self {
                 $name { unreadable: Some(why), ..$name::default() }
             }
@@ -61,6 +82,15 @@ pub fn whole(value: &Value<'_>) -> Option<i64> {
         Value::Integer(number) => Some(*number),
         // Numbers too large for a whole number are out of every range, and stay so at the end of this one.
         Value::Float(number) if number.fract() == 0.0 => Some(*number as i64),
+        _ => None,
+    }
+}
+
+/// The number that a value is, if it is one. Neither infinity nor what is no number at all is.
+pub fn number(value: &Value<'_>) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Float(number) if number.is_finite() => Some(*number),
         _ => None,
     }
 }
@@ -86,16 +116,47 @@ impl Decode for Whole {
     }
 }
 
+impl Decode for Number {
+    fn decode(node: &Node<'_>, _: &Path<'_>, _: &mut Reader<'_>) -> Option<Self> {
+        number(&node.value).map(Number)
+    }
+}
+
+impl Decode for NumberOrText {
+    fn decode(node: &Node<'_>, _: &Path<'_>, _: &mut Reader<'_>) -> Option<Self> {
+        match &node.value {
+            Value::String(text) => Some(NumberOrText::Text(text.as_ref().into())),
+            value => whole(value).map(NumberOrText::Number),
+        }
+    }
+}
+
+impl Decode for Truth {
+    fn decode(node: &Node<'_>, _: &Path<'_>, _: &mut Reader<'_>) -> Option<Self> {
+        match node.value {
+            Value::Bool(truth) => Some(Truth(truth)),
+            _ => None,
+        }
+    }
+}
+
 impl Decode for LabelMap {
+    fn decode(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        let Value::Map(entries) = &node.value else { return None };
+        let labels = FullLabelMap::decode(node, path, reader)?.0;
+        let written = labels.into_iter().zip(entries).filter(|(_, entry)| !entry.value.is_null());
+        Some(LabelMap(written.map(|(label, _)| label).collect()))
+    }
+}
+
+impl Decode for FullLabelMap {
     fn decode(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         let Value::Map(entries) = &node.value else { return None };
         if !entries.iter().all(|entry| matches!(entry.value.value, Value::String(_) | Value::Null)) {
             return None;
         }
         // One for each entry, and none at all if a key is there twice.
-        let labels = StringMap::decode(node, path, reader)?;
-        let written = labels.into_iter().zip(entries).filter(|(_, entry)| !entry.value.is_null());
-        Some(LabelMap(written.map(|(label, _)| label).collect()))
+        StringMap::decode(node, path, reader).map(FullLabelMap)
     }
 }
 
