@@ -18,7 +18,7 @@ use crate::apimachinery::field::Path;
 use crate::codes;
 use crate::decode::Reader;
 use crate::source::tree::{Node, Source, Value};
-use crate::{admin, cluster, kubernetes, kubernetes_beta};
+use crate::{admin, antrea, cluster, kubernetes, kubernetes_beta};
 
 /// A kind that Palisade reads.
 pub struct Kind {
@@ -102,6 +102,8 @@ pub struct Loaded {
     pub lowered: Lowered,
     /// Where it is written.
     pub at: Location,
+    /// Where those fields of its spec are written through which it depends on other objects.
+    pub places: Vec<(&'static str, Location)>,
 }
 
 /// Where objects go that name no namespace, as with kubectl.
@@ -131,6 +133,15 @@ pub static KINDS: &[Kind] = &[
     admin::ADMIN_NETWORK_POLICY,
     admin::BASELINE_ADMIN_NETWORK_POLICY,
     admin::CLUSTER_NETWORK_POLICY,
+    antrea::TIER,
+    antrea::CLUSTER_NETWORK_POLICY,
+    antrea::NETWORK_POLICY,
+    antrea::CLUSTER_GROUP,
+    antrea::NAMESPACED_GROUP,
+    antrea::EXTERNAL_ENTITY,
+    antrea::TIER_2020,
+    antrea::CLUSTER_NETWORK_POLICY_2020,
+    antrea::NETWORK_POLICY_2020,
 ];
 
 /// Groups in which every kind should be known, with the kinds that exist there and are no concern of ours.
@@ -139,6 +150,26 @@ static OUR_GROUPS: &[(&str, &[&str])] = &[
     ("policy.networking.k8s.io", &[]),
     ("discovery.k8s.io", &[]),
     ("palisade.dev", &[]),
+    (
+        antrea::GROUP,
+        &[
+            "AntreaAgentInfo",
+            "AntreaControllerInfo",
+            "AntreaNodeConfig",
+            "BGPPolicy",
+            "Egress",
+            "ExternalIPPool",
+            "ExternalNode",
+            "FlowExporterDestination",
+            "IPPool",
+            "NodeLatencyMonitor",
+            "PacketCapture",
+            "SupportBundleCollection",
+            "Traceflow",
+            "TrafficControl",
+        ],
+    ),
+    (antrea::GROUP_2020, &[]),
 ];
 
 /// Network policies of other systems: leaving them out changes answers, so it is said.
@@ -149,8 +180,6 @@ static FOREIGN_POLICIES: &[(&str, &[&str])] = &[
         &["NetworkPolicy", "GlobalNetworkPolicy", "StagedNetworkPolicy", "StagedGlobalNetworkPolicy"],
     ),
     ("crd.projectcalico.org", &["NetworkPolicy", "GlobalNetworkPolicy"]),
-    ("crd.antrea.io", &["NetworkPolicy", "ClusterNetworkPolicy"]),
-    ("security.antrea.tanzu.vmware.com", &["NetworkPolicy", "ClusterNetworkPolicy"]),
     ("k8s.ovn.org", &["EgressFirewall"]),
     ("k8s.cni.cncf.io", &["MultiNetworkPolicy"]),
 ];
@@ -179,7 +208,8 @@ pub fn read(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) -> Op
         return None;
     }
     let lowered = (kind.read)(&header, node, &mut reader)?;
-    Some(Loaded { key: header.key(), lowered, at: header.at })
+    let places = antrea::places(&header, node, &reader);
+    Some(Loaded { key: header.key(), lowered, at: header.at, places })
 }
 
 /// Reads one object only for what is wrong with it. Unlike [`read`] it leaves a missing name to the kind's own checks.

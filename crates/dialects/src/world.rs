@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use palisade_model::snapshot::Objects;
 
+use crate::antrea;
 use crate::object::{Key, Loaded, Lowered};
 
 /// A set of objects.
@@ -47,7 +48,7 @@ impl World {
 
     /// What a snapshot is made of.
     pub fn objects(&self) -> Objects {
-        let mut objects = Objects::default();
+        let mut objects = Objects { tiers: antrea::tiers(self), ..Objects::default() };
         for loaded in self.objects.values().cloned() {
             gather(loaded, &mut objects);
         }
@@ -56,7 +57,7 @@ impl World {
 
     /// What a snapshot is made of, when nobody needs the world any more.
     pub fn into_objects(self) -> Objects {
-        let mut objects = Objects::default();
+        let mut objects = Objects { tiers: antrea::tiers(&self), ..Objects::default() };
         for loaded in self.objects.into_values() {
             gather(loaded, &mut objects);
         }
@@ -76,9 +77,8 @@ fn gather(loaded: Loaded, objects: &mut Objects) {
         Lowered::Service(service) => objects.services.push(service),
         Lowered::Endpoints(endpoints) => objects.endpoints.extend(endpoints),
         Lowered::Policy(policy) => objects.policies.push(policy),
-        Lowered::Tier(tier) => {
-            objects.tiers.extend(tier.priority.map(|priority| (tier.object.name.clone(), priority)));
-        }
+        // They are in the tiers already, together with those that nobody has to write.
+        Lowered::Tier(_) => {}
         Lowered::Group(group) => objects.groups.push(group),
         Lowered::Names(names) => {
             for (name, addresses) in names {

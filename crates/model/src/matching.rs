@@ -11,7 +11,7 @@ use crate::options::{HostNetworkPods, Options};
 use crate::policy::{
     Direction, Namespaces, Peer, Peers, PodSet, Rule, ServiceName, Subject, TrafficMatch, TrafficMatches,
 };
-use crate::snapshot::Snapshot;
+use crate::snapshot::{NoGroup, Snapshot};
 use crate::traffic::{Protocol, Traffic};
 
 /// Whether something matches.
@@ -50,13 +50,22 @@ impl<'s> Context<'s> {
         's: 'r,
     {
         let broken = |peer: &'r Peer| match peer {
-            Peer::Group(group) => self.snapshot.group(group).err(),
+            Peer::Group(group) => self.snapshot.group(group).err().map(NoGroup::as_str),
             _ => None,
         };
-        rule.unknown().or_else(|| match &rule.peers {
-            Peers::Any => None,
-            Peers::Of(peers) => peers.iter().find_map(broken),
-        })
+        let unreadable = |subject: &'r Subject| match subject {
+            Subject::Group { group, .. } => match self.snapshot.group(group) {
+                Err(NoGroup::Unreadable(what)) => Some(what),
+                _ => None,
+            },
+            _ => None,
+        };
+        rule.unknown()
+            .or_else(|| match &rule.peers {
+                Peers::Any => None,
+                Peers::Of(peers) => peers.iter().find_map(broken),
+            })
+            .or_else(|| rule.subjects.iter().find_map(unreadable))
     }
 
     /// Whether a rule matches a connection, seen from its subject. A rule that holds anything unknown is unknown for
@@ -88,9 +97,16 @@ impl<'s> Context<'s> {
             Subject::Pods(set) => matches!(endpoint, Endpoint::Pod(pod) if self.holds(set, pod, endpoint)),
             Subject::Nodes(selector) => self.is_labelled(selector, endpoint),
             Subject::Service(_) => false,
-            Subject::Group { group, within } => self.snapshot.group(group).is_ok_and(|members| {
-                members.iter().any(|member| self.is_member(member, within.as_deref(), endpoint))
-            }),
+            Subject::Group { group, within } => match self.snapshot.group(group) {
+                Ok(members) => {
+                    members.iter().any(|member| self.is_member(member, within.as_deref(), endpoint))
+                }
+                Err(NoGroup::Missing) => false,
+                // Whoever it could have meant: rules that apply to it fail closed.
+                Err(NoGroup::Unreadable(_)) => {
+                    self.is_member(&Members::Pods(PodSet::everything()), within.as_deref(), endpoint)
+                }
+            },
         })
     }
 

@@ -97,6 +97,15 @@ pub struct RankedRule {
     pub unplaced: bool,
 }
 
+/// Why nobody can say who is in a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoGroup<'s> {
+    /// There is no such group.
+    Missing,
+    /// It is there, and this of it cannot be read.
+    Unreadable(&'s str),
+}
+
 /// The steps of the pipeline, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
@@ -106,6 +115,18 @@ pub enum Stage {
     NetworkPolicy,
     /// Tiers from 253: the first rule that matches decides; Pass leads to the end.
     Baseline,
+}
+
+// === impl NoGroup ===
+
+impl<'s> NoGroup<'s> {
+    /// In words.
+    pub fn as_str(self) -> &'s str {
+        match self {
+            NoGroup::Missing => "a group that does not exist",
+            NoGroup::Unreadable(what) => what,
+        }
+    }
 }
 
 // === impl Stage ===
@@ -245,11 +266,11 @@ impl Snapshot {
     }
 
     /// Who is in a group, without groups in groups; or why nobody can say.
-    pub fn group(&self, name: &GroupName) -> Result<&[Members], &str> {
+    pub fn group(&self, name: &GroupName) -> Result<&[Members], NoGroup<'_>> {
         match self.groups.get(name) {
             Some(Ok(members)) => Ok(members),
-            Some(Err(what)) => Err(what),
-            None => Err("a group that does not exist"),
+            Some(Err(what)) => Err(NoGroup::Unreadable(what)),
+            None => Err(NoGroup::Missing),
         }
     }
 

@@ -1,12 +1,27 @@
 //! What the definitions of both versions share.
 
-use super::check;
 use crate::codes;
-use crate::definition::schema::{Pattern, Rule, Schema, integer, labels, list, object, pattern, set, text};
+use crate::definition::check;
+use crate::definition::findings::Codes;
+use crate::definition::schema::{
+    Pattern, Rule, Schema, TEXTS, integer, labels, list, object, pattern, set, text,
+};
 use crate::source::tree::Node;
 
-/// A text of any length.
-pub static TEXT: Schema = text(usize::MAX);
+pub use crate::definition::schema::TEXT;
+
+/// The codes of these kinds.
+pub static CODES: Codes = Codes {
+    required: &codes::ADMIN_REQUIRED,
+    range: &codes::ADMIN_RANGE,
+    supported: &codes::ADMIN_ENUM,
+    items: &codes::ADMIN_ITEMS,
+    one_of: &codes::ADMIN_ONE_OF,
+    form: &codes::ADMIN_NAME_FORM,
+    null_label: &codes::ADMIN_NULL_LABEL,
+    selector: &codes::ADMIN_SELECTOR,
+    metadata: &codes::ADMIN_METADATA,
+};
 
 /// The name of a rule.
 pub static RULE_NAME: Schema = text(100);
@@ -29,8 +44,6 @@ pub static EXPRESSIONS: Schema = list(&EXPRESSION, 0, usize::MAX);
 
 static EXPRESSION: Schema =
     object(&[("key", &TEXT), ("operator", &TEXT), ("values", &TEXTS)]).required(&["key", "operator"]);
-
-static TEXTS: Schema = list(&TEXT, 0, usize::MAX);
 
 /// `networks`.
 pub static NETWORKS: Schema = set(&CIDR, 1, 25);

@@ -12,10 +12,10 @@ use palisade_model::label::Selector;
 use palisade_model::policy::{DomainName, Namespaces, Peer, PodSet, ServiceName, Subject};
 use smol_str::SmolStr;
 
-use super::selector::LabelSelector;
 use super::types;
 use super::types::{AppliedTo, IpBlock, NamespacedName, PeerNamespaces, PeerService};
 use crate::apimachinery::cidr;
+use crate::definition::selector::LabelSelector;
 use crate::definition::typed::{Object, Text};
 
 /// Where a policy or group lives; cluster-wide ones live nowhere.

@@ -9,42 +9,26 @@ use std::sync::Arc;
 use palisade_model::policy::{
     Action, Direction, Peer, Peers, Placement, PodSet, Policy, Priority, Rule, Subject, Tier, TrafficMatches,
 };
-use smol_str::SmolStr;
 
 use super::carried;
+use super::defaults::rule_name;
 use super::ends::{self, Scope};
-use super::types;
+use super::tiers::tier_name;
+use super::{is_2020, types};
 use crate::apimachinery::field::Path;
 use crate::decode::Reader;
 use crate::definition::typed::Number;
 use crate::object::Header;
 
-/// Where policies go that name no tier.
-pub const DEFAULT_TIER: &str = "application";
+/// The words for actions.
+type Actions = &'static [(&'static str, Action)];
 
-/// The names that tiers had before they were objects.
-const STATIC_TIERS: &[&str] =
-    &["Emergency", "SecurityOps", "NetworkOps", "Platform", "Application", "Baseline"];
+/// Those of `crd.antrea.io/v1beta1`.
+const ACTIONS: Actions =
+    &[("Allow", Action::Allow), ("Drop", Action::Deny), ("Reject", Action::Reject), ("Pass", Action::Pass)];
 
-/// What differs between the versions of the API.
-#[derive(Debug, Clone, Copy)]
-pub struct Version {
-    /// The words for actions.
-    actions: &'static [(&'static str, Action)],
-}
-
-/// `crd.antrea.io/v1beta1`.
-pub const V1BETA1: Version = Version {
-    actions: &[
-        ("Allow", Action::Allow),
-        ("Drop", Action::Deny),
-        ("Reject", Action::Reject),
-        ("Pass", Action::Pass),
-    ],
-};
-
-/// `security.antrea.tanzu.vmware.com/v1alpha1`, of 2020.
-pub const V1ALPHA1: Version = Version { actions: &[("Allow", Action::Allow), ("Drop", Action::Deny)] };
+/// Those of 2020.
+const ACTIONS_2020: Actions = &[("Allow", Action::Allow), ("Drop", Action::Deny)];
 
 /// What a rule becomes, before it is known whether it can be read.
 struct Draft {
@@ -55,14 +39,9 @@ struct Draft {
     traffic: TrafficMatches,
 }
 
-/// The policy. `names` gives a rule that has no name the one that the API server would give it.
-pub fn lower(
-    written: &types::Policy,
-    version: Version,
-    header: &Header,
-    reader: &Reader<'_>,
-    names: impl Fn(Direction, usize) -> Option<SmolStr>,
-) -> Policy {
+/// The policy.
+pub fn lower(written: &types::Policy, header: &Header, reader: &Reader<'_>) -> Policy {
+    let words = if is_2020(header) { ACTIONS_2020 } else { ACTIONS };
     let scope = Scope { namespace: header.namespace.clone() };
     let spec = written.spec.as_deref().cloned().unwrap_or_default();
     let mut unreadable = written.unreadable.clone().or(spec.unreadable.clone());
@@ -83,17 +62,20 @@ pub fn lower(
         for (index, rule) in list.iter().flat_map(|list| list.iter()).enumerate() {
             let draft = match &unreadable {
                 Some(why) => Err(why.clone()),
-                None => draft(rule, version, direction, &scope, shared.as_ref()),
+                None => draft(rule, words, direction, &scope, shared.as_ref()),
             };
-            let name = rule.name.as_ref().map(|name| name.0.clone()).filter(|name| !name.is_empty());
             rules.push(Rule {
-                name: name.or_else(|| names(direction, index)),
+                name: if is_2020(header) {
+                    rule.name.as_ref().map(|name| name.0.clone())
+                } else {
+                    rule_name(direction, rule)
+                },
                 layer7: carried::layer7(rule.l7_protocols.as_deref()),
                 at: Some(reader.locate(&path.index(index))),
                 index: u32::try_from(index).unwrap_or(u32::MAX),
                 ..draft.map_or_else(
                     |why| {
-                        let action = action(rule, version).unwrap_or(Action::Deny);
+                        let action = action(rule, words).unwrap_or(Action::Deny);
                         let subjects = match (&unreadable, subjects(rule, &scope, shared.as_ref())) {
                             (None, Ok(subjects)) => subjects,
                             _ => everybody(&scope),
@@ -117,19 +99,10 @@ pub fn lower(
         None if unreadable.as_deref().is_some_and(|why| why.starts_with("tier ")) => {
             Tier::Fixed(0, "tier that cannot be read")
         }
-        tier => Tier::Named(tier_name(tier)),
+        tier => Tier::Named(tier_name(tier.unwrap_or(""))),
     };
     let placement = Placement::Tier { tier, priority };
     Policy { object: header.origin(), placement, isolations: Vec::new(), rules, unreadable }
-}
-
-/// The tier that a policy names: the default when it names none, and the object for a static tier of old.
-pub fn tier_name(written: Option<&str>) -> SmolStr {
-    match written {
-        None | Some("") => DEFAULT_TIER.into(),
-        Some(name) if STATIC_TIERS.contains(&name) => name.to_ascii_lowercase().into(),
-        Some(name) => name.into(),
-    }
 }
 
 fn priority(written: Option<Number>) -> Result<Priority, String> {
@@ -140,15 +113,15 @@ fn priority(written: Option<Number>) -> Result<Priority, String> {
     }
 }
 
-fn action(rule: &types::Rule, version: Version) -> Result<Action, String> {
+fn action(rule: &types::Rule, words: Actions) -> Result<Action, String> {
     let word = rule.action.as_ref().map_or("", |text| text.as_str());
-    let known = version.actions.iter().find(|(known, _)| *known == word);
+    let known = words.iter().find(|(known, _)| *known == word);
     known.map(|(_, action)| *action).ok_or_else(|| format!("action {word:?}"))
 }
 
 fn draft(
     rule: &types::Rule,
-    version: Version,
+    words: Actions,
     direction: Direction,
     scope: &Scope,
     shared: Option<&Result<Arc<[Subject]>, String>>,
@@ -156,7 +129,7 @@ fn draft(
     if let Some(why) = &rule.unreadable {
         return Err(why.clone());
     }
-    let action = action(rule, version)?;
+    let action = action(rule, words)?;
     let subjects = subjects(rule, scope, shared)?;
     let peers = match direction {
         Direction::Ingress => ends::peers(rule.from.as_deref(), scope)?,

@@ -5,8 +5,8 @@
 //! object to its definition: a field that is not there in this position is an unknown field, however well it is known
 //! elsewhere.
 
-use super::selector::LabelSelector;
 use crate::decode::fields;
+use crate::definition::selector::LabelSelector;
 use crate::definition::typed::{List, Number, NumberOrText, Object, Text, Texts, Truth, Whole, broken};
 use crate::meta::ObjectMeta;
 

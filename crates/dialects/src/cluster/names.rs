@@ -58,7 +58,7 @@ fn read(_: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Lowered>
     let known = ["apiVersion", "kind", "metadata", "names"];
     if let Value::Map(entries) = &node.value {
         for entry in entries.iter().filter(|entry| !known.contains(&&*entry.key)) {
-            reader.unknown(entry, &Path::root(), &known, &mut None);
+            reader.unknown(entry, &Path::root(), &known, None, &mut None);
         }
     }
     Some(Lowered::Names(names))

@@ -4,7 +4,9 @@
 //! are custom resources writes each definition as a table of [`schema`], states its types with those of [`typed`], and
 //! names its codes in [`findings::Codes`]; the rest is here.
 
+pub mod check;
 pub mod findings;
+pub mod object;
 pub mod schema;
 pub mod selector;
 pub mod typed;

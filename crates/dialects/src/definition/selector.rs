@@ -42,8 +42,7 @@ impl LabelSelector {
 }
 
 impl LabelSelectorRequirement {
-    /// Itself in the words of the core.
-    pub fn plain(&self) -> meta::LabelSelectorRequirement {
+    fn plain(&self) -> meta::LabelSelectorRequirement {
         meta::LabelSelectorRequirement {
             key: self.key.clone().map(|key| key.0),
             operator: self.operator.clone().map(|operator| operator.0),

@@ -46,10 +46,6 @@ pub struct Truth(pub bool);
 #[derive(Debug, Clone)]
 pub struct LabelMap(pub StringMap);
 
-/// Labels to match, in a definition that does not look at them. One that is null has the empty value.
-#[derive(Debug, Clone)]
-pub struct FullLabelMap(pub StringMap);
-
 /// An object, or what is left of it.
 #[derive(Debug, Clone)]
 pub struct Object<T>(T);
@@ -143,20 +139,13 @@ impl Decode for Truth {
 impl Decode for LabelMap {
     fn decode(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         let Value::Map(entries) = &node.value else { return None };
-        let labels = FullLabelMap::decode(node, path, reader)?.0;
-        let written = labels.into_iter().zip(entries).filter(|(_, entry)| !entry.value.is_null());
-        Some(LabelMap(written.map(|(label, _)| label).collect()))
-    }
-}
-
-impl Decode for FullLabelMap {
-    fn decode(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Self> {
-        let Value::Map(entries) = &node.value else { return None };
         if !entries.iter().all(|entry| matches!(entry.value.value, Value::String(_) | Value::Null)) {
             return None;
         }
         // One for each entry, and none at all if a key is there twice.
-        StringMap::decode(node, path, reader).map(FullLabelMap)
+        let labels = StringMap::decode(node, path, reader)?;
+        let written = labels.into_iter().zip(entries).filter(|(_, entry)| !entry.value.is_null());
+        Some(LabelMap(written.map(|(label, _)| label).collect()))
     }
 }
 
