@@ -12,7 +12,7 @@ use crate::policy::{
     Direction, Namespaces, Peer, Peers, PodSet, Rule, ServiceName, Subject, TrafficMatch, TrafficMatches,
 };
 use crate::snapshot::{NoGroup, Snapshot};
-use crate::traffic::{Protocol, Traffic};
+use crate::traffic::{PortRange, Protocol, Traffic};
 
 /// Whether something matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -245,9 +245,10 @@ impl<'s> Context<'s> {
                     && traffic.protocol.has_ports()
                     && self.named_port(flow.destination, name, traffic) == Some(traffic.port)
             }
-            // Without a source port a question is about any ephemeral one, and no rule for some ports is sure to match.
+            // A connection comes from some ephemeral port: a question that names none is matched by a rule for all of them.
             TrafficMatch::From(range, of) => {
-                traffic.source_port.is_some_and(|port| range.contains(port)) && self.traffic(of, flow)
+                let asked = traffic.source_port.map_or(PortRange::EPHEMERAL, PortRange::single);
+                range.contains(asked.first) && range.contains(asked.last) && self.traffic(of, flow)
             }
             TrafficMatch::Icmp(kind, code) => {
                 let (asked_kind, asked_code) = icmp(flow);

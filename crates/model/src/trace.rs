@@ -439,7 +439,11 @@ impl Context<'_> {
             }
             None if matches.is_empty() => "its list of ports is empty, so it matches no traffic".to_owned(),
             None if needs_a_source_port(matches, traffic.source_port) => {
-                format!("{traffic} names no source port, and the rule is for {}", listed(matches, "ports"))
+                let all = PortRange::EPHEMERAL;
+                format!(
+                    "{traffic} may come from any port of {all}, and the rule is for {}",
+                    listed(matches, "ports")
+                )
             }
             None if matches.len() == 1 => format!("{traffic} is not {}", in_words(&matches[0])),
             None => format!("{traffic} is none of {}", listed(matches, "ports")),

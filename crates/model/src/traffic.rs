@@ -112,6 +112,9 @@ impl PortRange {
     /// Every port.
     pub const ALL: PortRange = PortRange { first: 0, last: u16::MAX };
 
+    /// The ports that a host opens connections from, unless told otherwise: Linux's own default.
+    pub const EPHEMERAL: PortRange = PortRange { first: 32768, last: 60999 };
+
     /// One port.
     pub fn single(port: u16) -> Self {
         PortRange { first: port, last: port }

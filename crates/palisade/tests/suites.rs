@@ -40,6 +40,7 @@ suite! {
     npa_v1alpha1: "suites/npa-v1alpha1", 92 cases, 289 flows;
     npa_v1alpha2: "suites/npa-v1alpha2", 116 cases, 483 flows;
     admin_validation: "suites/admin-validation", 767 cases, 767 flows;
+    antrea_validation: "suites/antrea-validation", 775 cases, 775 flows;
     decisions: "suites/decisions", 47 cases, 376 flows;
     example: "examples/shop/tests", 12 cases, 209 flows;
 }

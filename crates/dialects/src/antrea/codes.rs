@@ -44,7 +44,7 @@ codes! {
     APPLIED_TO = "N0203" Error "appliedTo in the wrong places":
         "A policy says whom it applies to once: in `spec.appliedTo`, or in `appliedTo` of every rule.";
     /// appliedTo: what.
-    APPLIED_TO_ENTRY = "N0204" Error "an entry of appliedTo that says nothing, or too much":
+    APPLIED_TO_ENTRY = "N0204" Error "an entry of appliedTo that says too much":
         "`group`, `serviceAccount`, `service` and `nodeSelector` each stand alone in an entry; `podSelector` and `externalEntitySelector` may have `namespaceSelector` beside them where that exists. Entries are alternatives: write two to mean both.";
     /// Services.
     APPLIED_TO_SERVICE = "N0205" Error "a Service in appliedTo where it cannot be":
@@ -53,7 +53,7 @@ codes! {
     LABEL = "N0206" Error "a label that nobody can carry":
         "Keys of labels are a name, or a DNS subdomain, a slash and a name; values have at most 63 letters, digits, `-`, `_` and `.`. The message is Antrea's own.";
     /// Peers.
-    PEER = "N0207" Error "a peer that says nothing, or too much":
+    PEER = "N0207" Error "a peer that says too much":
         "A peer is one of: pods or external entities with or without their namespaces (by `namespaceSelector` or `namespaces`), `ipBlock`, `group`, `fqdn`, `serviceAccount`, `nodeSelector`. Antrea refuses some combinations and of others silently takes one part and forgets the rest; here all of them are refused. Entries are alternatives: write two to mean both.";
     /// Address blocks.
     IP_BLOCK = "N0208" Error "an address block that cannot be":
@@ -88,6 +88,9 @@ codes! {
     /// Not in 2020.
     NOT_IN_2020 = "N0218" Error "something that the API of 2020 forbids":
         "In `security.antrea.tanzu.vmware.com/v1alpha1`, `appliedTo` cannot have an `ipBlock`, that of a NetworkPolicy no `namespaceSelector`, and an `ipBlock` no `except`. `crd.antrea.io/v1beta1` has `except`; until then write a rule for the exception before the other.";
+    /// Every pod.
+    EMPTY_ENTRY = "N0219" Warning "an entry without a selector":
+        "`{}` in `appliedTo`, `from` or `to` is every pod, as `podSelector: {}` is: of the cluster, or of the namespace of a NetworkPolicy. As a peer it is nobody but pods; to mean every address leave out the whole list.";
 
     /// No such tier.
     NO_TIER = "N0301" Error "a tier that does not exist":

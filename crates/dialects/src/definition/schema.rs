@@ -14,6 +14,7 @@ use palisade_model::diagnostic::Code;
 
 use super::findings::{Findings, counted, in_body, join};
 use super::typed::{self, whole};
+use crate::apimachinery::cidr;
 use crate::apimachinery::field::{self, Path, Segment};
 use crate::source::tree::{Node, Value};
 
@@ -87,7 +88,7 @@ enum Shape {
 /// A format of texts, as definitions name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// An address block, as Go reads it.
+    /// An address block.
     Cidr,
     /// An address of either family.
     Address,
@@ -412,22 +413,19 @@ fn outside<T: PartialOrd + std::fmt::Display>(number: &T, (min, max): (T, T)) ->
 impl Format {
     fn holds(self, text: &str) -> bool {
         match self {
-            Format::Cidr => is_cidr(text),
+            // The server reads them laxly.
+            Format::Cidr => cidr::network(text).is_some(),
             Format::Address => text.parse::<std::net::IpAddr>().is_ok(),
         }
     }
 
-    /// What the API server says, and behind it what Go says to the same text: webhooks say that.
+    /// What the API server says, and behind it what it or a webhook has to add.
     fn refusal(self, text: &str, path: &Path<'_>) -> String {
-        match self {
-            Format::Cidr => {
-                let detail = format!("must be of type cidr: {}: {}", field::quoted(text), go_refusal(text));
-                in_body(text, path, &detail)
-            }
-            Format::Address => {
-                field::invalid("", &format!("\"{path}\" {ONE_OF} Found none valid: no address"))
-            }
-        }
+        let (format, more) = match self {
+            Format::Cidr => ("cidr", go_refusal(text)),
+            Format::Address => ("ipv4", format!("\"{path}\" {ONE_OF} Found none valid")),
+        };
+        in_body(text, path, &format!("must be of type {format}: {}: {more}", field::quoted(text)))
     }
 }
 

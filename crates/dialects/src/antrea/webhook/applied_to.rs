@@ -3,7 +3,7 @@
 use palisade_model::policy::Direction;
 
 use super::policy::is_about_services;
-use super::{count, is_set, labels};
+use super::{count, empty, is_set, labels};
 use crate::antrea::codes;
 use crate::apimachinery::field::{self, Path};
 use crate::definition::findings::Findings;
@@ -81,8 +81,7 @@ pub fn entries(
             findings.say(&codes::APPLIED_TO_ENTRY, &path, message);
         }
         if set == 0 {
-            findings.say(&codes::APPLIED_TO_ENTRY, &path, "appliedTo needs a selector in each entry").help =
-                Some("for all pods write podSelector: {}".to_owned());
+            empty(&path, findings);
         }
         if egress && is_set(entry, "service") {
             let message = "egress rule cannot be applied to Services";
@@ -133,8 +132,7 @@ pub fn entries_2020(cluster: bool, spec: &Node<'_>, path: &Path<'_>, findings: &
             );
         }
         if matches!(&entry.value, Value::Map(fields) if fields.iter().all(|field| field.value.is_null())) {
-            findings.say(&codes::APPLIED_TO_ENTRY, &path, "appliedTo needs a selector in each entry").help =
-                Some("for all pods write podSelector: {}".to_owned());
+            empty(&path, findings);
         }
         labels(entry, &path, findings);
     }

@@ -16,7 +16,7 @@ pub use policy::{policy, policy_2020};
 
 use super::codes;
 use crate::apimachinery::field::Path;
-use crate::apimachinery::names;
+use crate::apimachinery::{cidr, names};
 use crate::definition::findings::Findings;
 use crate::definition::schema::{go_refusal, is_cidr, items, written};
 use crate::source::tree::{Node, Value};
@@ -37,6 +37,12 @@ fn text<'n>(node: &'n Node<'_>, key: &str) -> Option<&'n str> {
 /// How many of these fields have a value.
 fn count(node: &Node<'_>, fields: &[&str]) -> usize {
     fields.iter().filter(|field| is_set(node, field)).count()
+}
+
+/// Warns of an entry that says nothing, which is more than it looks like.
+fn empty(path: &Path<'_>, findings: &mut Findings<'_, '_>) {
+    findings.say(&codes::EMPTY_ENTRY, path, "an entry without a selector is every pod").help =
+        Some("write podSelector: {} if that is meant".to_owned());
 }
 
 /// Checks the labels of all selectors in an entry.
@@ -62,7 +68,7 @@ fn labels(entry: &Node<'_>, path: &Path<'_>, findings: &mut Findings<'_, '_>) {
     }
 }
 
-/// Checks an address block. That `cidr` is one, the definition has said.
+/// Checks an address block. What is no CIDR at all, the definition has said; Go is stricter.
 fn ip_block(block: &Node<'_>, path: &Path<'_>, findings: &mut Findings<'_, '_>) {
     if !matches!(block.value, Value::Map(_)) {
         return;
@@ -70,6 +76,7 @@ fn ip_block(block: &Node<'_>, path: &Path<'_>, findings: &mut Findings<'_, '_>) 
     if !is_set(block, "cidr") {
         findings.say(&codes::IP_BLOCK, &path.child("cidr"), "field 'cidr' is required in an ipBlock");
     }
+    strict_cidr(block, path, findings);
     let cidr = text(block, "cidr").filter(|cidr| is_cidr(cidr));
     let path = path.child("except");
     for (index, except) in items(block, "except").iter().enumerate() {
@@ -84,8 +91,15 @@ fn ip_block(block: &Node<'_>, path: &Path<'_>, findings: &mut Findings<'_, '_>) 
     }
 }
 
+/// Checks that an address block is one for Go, where it is one for the API server.
+fn strict_cidr(block: &Node<'_>, path: &Path<'_>, findings: &mut Findings<'_, '_>) {
+    if let Some(text) = text(block, "cidr").filter(|text| cidr::network(text).is_some() && !is_cidr(text)) {
+        findings.say(&codes::IP_BLOCK, &path.child("cidr"), go_refusal(text));
+    }
+}
+
 fn is_strict_subset(inner: &str, outer: &str) -> bool {
-    crate::apimachinery::cidr::is_strict_subset(inner, outer).unwrap_or(false)
+    cidr::is_strict_subset(inner, outer).unwrap_or(false)
 }
 
 /// Whether the address of a block is one of multicast; `None` if it is no block.

@@ -2,7 +2,7 @@
 
 use palisade_model::policy::Direction;
 
-use super::{count, ip_block, is_multicast, is_set, labels, text};
+use super::{count, empty, ip_block, is_multicast, is_set, labels, strict_cidr, text};
 use crate::antrea::codes;
 use crate::apimachinery::field::{self, Path};
 use crate::apimachinery::names;
@@ -105,8 +105,7 @@ fn combinations(peer: &Node<'_>, path: &Path<'_>, multicast: bool, findings: &mu
         findings.say(&codes::PEER, path, message);
     }
     if others == 0 {
-        findings.say(&codes::PEER, path, "a peer needs a selector").help =
-            Some("to mean anybody leave out the whole list".to_owned());
+        empty(path, findings);
     }
 }
 
@@ -166,6 +165,7 @@ pub fn peers_2020(rule: &Node<'_>, path: &Path<'_>, direction: Direction, findin
             if !is_set(block, "cidr") {
                 findings.say(&codes::IP_BLOCK, &path.child("cidr"), "field 'cidr' is required in an ipBlock");
             }
+            strict_cidr(block, &path, findings);
             if is_set(block, "except") {
                 let body = field::forbidden("ipBlock has no except in this API");
                 findings.say(&codes::NOT_IN_2020, &path.child("except"), body).help =
