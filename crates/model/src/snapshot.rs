@@ -274,6 +274,11 @@ impl Snapshot {
         }
     }
 
+    /// The groups there are, by name.
+    pub fn groups(&self) -> impl Iterator<Item = &GroupName> {
+        self.groups.keys()
+    }
+
     /// Whether a rule applies to nodes or services, not only to pods.
     pub fn has_rules_beyond_pods(&self) -> bool {
         self.beyond_pods

@@ -5,9 +5,11 @@
 //! object as written (an empty `egress` without `policyTypes`) is not here but with its dialect's validation.
 
 mod addresses;
+mod collisions;
 mod conflict;
 mod dns;
 mod families;
+mod groups;
 mod named_ports;
 mod namespaces;
 mod selectors;
@@ -31,6 +33,8 @@ pub static LINTS: &[(Lint, &[&Code])] = &[
     (namespaces::check, &[&namespaces::UNDECLARED]),
     (ties::check, &[&ties::TIE, &ties::SAME_PRIORITY, &ties::OVN_LIMIT]),
     (addresses::check, &[&addresses::SHARED_ADDRESS]),
+    (collisions::check, &[&collisions::COLLISION]),
+    (groups::check, &[&groups::MISSING_GROUP, &groups::GROUP_REACHES_OUT]),
 ];
 
 /// Everything that all lints find.
