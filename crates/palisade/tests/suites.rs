@@ -41,6 +41,10 @@ suite! {
     npa_v1alpha2: "suites/npa-v1alpha2", 116 cases, 483 flows;
     admin_validation: "suites/admin-validation", 767 cases, 767 flows;
     antrea_validation: "suites/antrea-validation", 775 cases, 775 flows;
+    antrea: "suites/antrea", 281 cases, 15438 flows;
+    antrea_2020: "suites/antrea-2020", 45 cases, 3933 flows;
+    antrea_order: "suites/antrea-order", 96 cases, 1246 flows;
+    antrea_decisions: "suites/antrea-decisions", 59 cases, 1172 flows;
     decisions: "suites/decisions", 47 cases, 376 flows;
     example: "examples/shop/tests", 12 cases, 209 flows;
 }

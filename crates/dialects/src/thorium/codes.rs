@@ -71,7 +71,7 @@ codes! {
         "Network policies are enforced by Kubernetes, so only images of the scaler `K8s` can have them. The scalers are K8s, BareMetal, Windows, Kvm and External.";
     /// An image twice, or none.
     IMAGE = "T0122" Error "an image that is there twice, or not at all":
-        "A group has one image of a name.";
+        "A group has one image of a name: a second one is left out, and a question about one that is not there has no answer.";
     /// Not a namespace.
     GROUP_NAME = "T0123" Error "a group that cannot be a namespace":
         "A group's tools run in the namespace of the group's name, so that name must be one: at most 63 lower case letters, digits and `-`.";
