@@ -41,5 +41,8 @@ suite! {
     npa_v1alpha2: "suites/npa-v1alpha2", 116 cases, 483 flows;
     admin_validation: "suites/admin-validation", 767 cases, 767 flows;
     decisions: "suites/decisions", 47 cases, 376 flows;
+    thorium: "suites/thorium", 91 cases, 91 flows;
+    thorium_document: "suites/thorium-document", 89 cases, 259 flows;
+    thorium_example: "examples/thorium/tests", 2 cases, 16 flows;
     example: "examples/shop/tests", 12 cases, 209 flows;
 }

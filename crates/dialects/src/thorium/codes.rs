@@ -28,7 +28,7 @@ codes! {
     EXCEPT_ON_ADDRESS = "T0107" Error "an exception of a single address":
         "A single address has no part to except. The document calls it an error; Thorium's program accepts it, and Kubernetes refuses the object.";
     /// No port.
-    PORT = "T0108" Error "not a port":
+    PORT = "T0108" Error "a number that is no port":
         "Ports are numbers from 1 to 65535. Thorium's program accepts 0, and Kubernetes refuses the object.";
     /// A range backwards.
     PORT_RANGE = "T0109" Error "a range of ports that ends before it begins":
@@ -37,7 +37,7 @@ codes! {
     PROTOCOL = "T0110" Error "a protocol other than TCP, UDP and SCTP":
         "`protocol` is TCP, UDP or SCTP, in capitals; without it the port is open over all three.";
     /// No label.
-    LABEL = "T0111" Error "not a Kubernetes label":
+    LABEL = "T0111" Error "a text that is no Kubernetes label":
         "Keys are names of at most 63 letters, digits, `-`, `_` and `.`, with a DNS prefix before a `/` if any; values are the same without a prefix. Names of tools must be label values, because pods carry them as one.";
     /// Nothing to match.
     CUSTOM = "T0112" Error "a custom rule without labels":
@@ -52,7 +52,7 @@ codes! {
     DUPLICATE_BASE = "T0115" Error "two base policies of one name":
         "A base policy has a unique name among base policies. In Thorium's program the later one silently takes the place of the earlier. Here the later one isolates and allows nobody.";
     /// Not an admin.
-    NOT_ADMIN = "T0116" Error "only admins may do this":
+    NOT_ADMIN = "T0116" Error "something that only admins may do":
         "Network policies are created, changed and deleted by Thorium admins. Tool developers add them to images.";
     /// A direction without a value.
     NULL_DIRECTION = "T0117" Error "a direction with nothing behind it":
