@@ -341,7 +341,7 @@ fn what_cannot_be_read_opens_nothing_and_is_reported() {
             let (world, found) = load(name, &text);
             // A document that lost the key it is known by is none of Thorium's any more.
             let lost = world.len() < documents.len() && !found.iter().any(Diagnostic::is_error);
-            let unknown = text.contains("\"thoriumx\"") || text.contains("\"base_network_policiesx\"");
+            let unknown = text.contains("\"thoriumx\"");
             if lost
                 || unknown
                 || (*name == "t.json" && text.starts_with("{\"thorium\":") && !text.contains("base_network"))
@@ -349,6 +349,11 @@ fn what_cannot_be_read_opens_nothing_and_is_reported() {
                 continue;
             }
             ways += 1;
+            if text.contains("base_network_policiesx") {
+                // The default base policy takes its place, which is another one.
+                assert!(found.iter().any(Diagnostic::is_error), "{text}");
+                continue;
+            }
             let after = denied(&world);
             let opened: Vec<_> = before.iter().filter(|flow| !after.contains(flow)).collect();
             assert!(opened.is_empty(), "{name} opens {opened:?}: {text}");
@@ -356,4 +361,5 @@ fn what_cannot_be_read_opens_nothing_and_is_reported() {
         }
     }
     assert!(ways > 500, "only {ways} ways");
+    eprintln!("{ways} ways");
 }

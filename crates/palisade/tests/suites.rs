@@ -46,5 +46,8 @@ suite! {
     antrea_order: "suites/antrea-order", 96 cases, 1246 flows;
     antrea_decisions: "suites/antrea-decisions", 59 cases, 1172 flows;
     decisions: "suites/decisions", 47 cases, 376 flows;
+    thorium: "suites/thorium", 91 cases, 91 flows;
+    thorium_document: "suites/thorium-document", 89 cases, 259 flows;
+    thorium_example: "examples/thorium/tests", 2 cases, 16 flows;
     example: "examples/shop/tests", 12 cases, 209 flows;
 }

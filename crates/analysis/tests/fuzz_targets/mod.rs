@@ -13,8 +13,11 @@ use std::sync::{Arc, OnceLock};
 use palisade_analysis::lint::lint;
 use palisade_analysis::policy_test::{self, Files};
 use palisade_dialects::admission::{Request, admit};
+use palisade_dialects::kubernetes::write;
 use palisade_dialects::source::tree::Source;
 use palisade_dialects::source::{Limits, documents};
+use palisade_dialects::thorium::Reading;
+use palisade_dialects::thorium::compile::compile;
 use palisade_dialects::world::World;
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::evaluate::evaluate;
@@ -26,6 +29,9 @@ use palisade_model::verdicts::Verdicts;
 
 /// The cluster in which policies are tried.
 const CLUSTER: &str = include_str!("cluster.yaml");
+
+/// An instance of Thorium in it: its groups are the cluster's namespaces.
+const FARM: &str = "kind: ThoriumInstance\nname: farm\ngroups: [x, z]\nimages:\n- {group: x, tool: t, network_policies: [p]}\n- {group: z, tool: u}\n";
 
 /// Connections in it: within and across namespaces, to themselves, from and to nodes and outside, over both families.
 const FLOWS: &[&str] = &[
@@ -81,6 +87,45 @@ pub fn antrea(data: &[u8]) {
     policy("crd.antrea.io/v1alpha2", "ExternalEntity", data);
     for kind in ["Tier", "ClusterNetworkPolicy", "NetworkPolicy"] {
         policy("security.antrea.tanzu.vmware.com/v1alpha1", kind, data);
+    }
+}
+
+/// Documents of Thorium beside an instance with tools: read, put together, compiled, and asked about connections. The
+/// objects that they are compiled to are legal and say the same.
+pub fn thorium(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let (farm, source) = (Source::new("farm.yaml", FARM), Source::new("f.yaml", text));
+    for reading in [Reading::Document, Reading::Program] {
+        let (mut world, mut found) = (cluster().clone(), Vec::new());
+        world.thorium = reading;
+        palisade_dialects::load::load(&farm, &Limits::default(), &mut world, &mut Vec::new());
+        palisade_dialects::load::load(&source, &Limits::default(), &mut world, &mut found);
+        found.extend(world.review());
+        // What is wrong between the two texts may stand in the other one.
+        found.retain(|finding| finding.location.as_ref().is_none_or(|at| at.file != *farm.name()));
+        assert_located(&source, &found);
+        let instance = world.thorium_instance().expect("there is a manifest");
+        let compiled = compile(&instance);
+        let mut objects = world.objects();
+        let snapshot = Snapshot::new(objects.clone());
+        lint(&snapshot);
+        assert_agreement(&snapshot);
+
+        let written = Source::new("o.yaml", write::yaml(&compiled));
+        let (mut reloaded, mut refused) = (World::default(), Vec::new());
+        palisade_dialects::load::load(&written, &Limits::default(), &mut reloaded, &mut refused);
+        assert!(!refused.iter().any(Diagnostic::is_error), "{refused:#?}\n{}", written.text());
+        assert_eq!(reloaded.len(), compiled.len(), "{}", written.text());
+        objects.policies.retain(|policy| !policy.object.kind.starts_with("Thorium"));
+        objects.policies.extend(reloaded.into_objects().policies);
+        let after = Snapshot::new(objects);
+        let options = Options::default();
+        let (ours, theirs) = (Verdicts::new(&snapshot, &options), Verdicts::new(&after, &options));
+        for pattern in FLOWS {
+            for flow in snapshot.flows(&pattern.parse().expect("a flow")).expect("everybody is there") {
+                assert_eq!(ours.verdict(&flow), theirs.verdict(&flow), "{flow:?}\n{}", written.text());
+            }
+        }
     }
 }
 

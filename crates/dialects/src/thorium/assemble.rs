@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 
 use super::codes;
 use super::document::{Image as Written, Manifest, Part, RulesFile};
-use super::instance::{Image, Instance, THORIUM_NAMESPACE};
+use super::instance::{Image, Instance, THORIUM_NAMESPACE, is_namespace};
 use super::policy::{Policy, Reading, Spot};
 
 /// Puts the parts together. `seen` are the namespaces in which pods of tools were seen: without a manifest they are
@@ -25,13 +25,16 @@ pub fn assemble(
         || parts.iter().filter_map(|part| if let Part::Config(c) = &**part { Some(c) } else { None });
     let namespace = (manifests.iter().find_map(|manifest| manifest.namespace.clone()))
         .or_else(|| configs().find_map(|config| config.namespace.clone()));
-    let mut instance = Instance::new(namespace.unwrap_or(THORIUM_NAMESPACE.into()));
+    let mut instance =
+        Instance::new(namespace.filter(|ns| is_namespace(ns)).unwrap_or(THORIUM_NAMESPACE.into()));
     instance.reading = reading;
     instance.closed = !manifests.is_empty();
     instance.groups = match manifests.as_slice() {
         [] => seen,
         manifests => manifests.iter().flat_map(|m| &m.groups).map(|spot| spot.name.clone()).collect(),
     };
+    // What cannot be a namespace has no pods; it has been reported.
+    instance.groups.retain(|group| is_namespace(group));
 
     let mut base: Vec<Policy> = Vec::new();
     for (index, config) in configs().enumerate() {
@@ -194,6 +197,9 @@ fn add_image(written: &Written, instance: &mut Instance, found: &mut Vec<Diagnos
     }
     let twice = against.iter().any(|finding| finding.code.id == codes::IMAGE.id);
     found.extend(against);
+    if !is_namespace(&written.group.name) {
+        return;
+    }
     if twice {
         instance.doubt_image(&written.group.name, &written.tool.name, "it is written twice");
     } else {

@@ -37,7 +37,7 @@ codes! {
     PROTOCOL = "T0110" Error "a protocol other than TCP, UDP and SCTP":
         "`protocol` is TCP, UDP or SCTP, in capitals; without it the port is open over all three.";
     /// No label.
-    LABEL = "T0111" Error "not a Kubernetes label":
+    LABEL = "T0111" Error "a text that is no Kubernetes label":
         "Keys are names of at most 63 letters, digits, `-`, `_` and `.`, with a DNS prefix before a `/` if any; values are the same without a prefix. Names of tools must be label values, because pods carry them as one.";
     /// Nothing to match.
     CUSTOM = "T0112" Error "a custom rule without labels":
@@ -52,7 +52,7 @@ codes! {
     DUPLICATE_BASE = "T0115" Error "two base policies of one name":
         "A base policy has a unique name among base policies. In Thorium's program the later one silently takes the place of the earlier. Here the later one isolates and allows nobody.";
     /// Not an admin.
-    NOT_ADMIN = "T0116" Error "only admins may do this":
+    NOT_ADMIN = "T0116" Error "something that only admins may do":
         "Network policies are created, changed and deleted by Thorium admins. Tool developers add them to images.";
     /// A direction without a value.
     NULL_DIRECTION = "T0117" Error "a direction with nothing behind it":

@@ -10,7 +10,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::instance::Instance;
 use super::lower::having;
-use super::names::object_name;
+use super::names::{object_name, object_name_of};
 use super::policy::{Home, Meaning, Peer, Policy, Ports, Reading, STAGE_LABEL, Sort, TOOL_LABEL, Who};
 use crate::decode::{IntOrString, MetaMap};
 use crate::kubernetes::{
@@ -36,11 +36,11 @@ pub fn compile(instance: &Instance) -> Vec<NetworkPolicy> {
             let selector = selector(instance, policy, group, &name);
             objects.extend(object(policy, group, name, selector, instance.reading));
         }
-        for (_, tool, image) in instance.images().filter(|(home, ..)| *home == group) {
-            if image.kubernetes && image.unreadable.is_some() {
-                let name = distinct(format_smolstr!("closed-{tool}"), &mut names);
-                objects.push(closed(group, tool, name));
-            }
+    }
+    // Also where the group is not one that exists.
+    for (group, tool, image) in instance.images() {
+        if image.kubernetes && image.unreadable.is_some() {
+            objects.push(closed(group, tool, object_name_of("image", tool)));
         }
     }
     objects

@@ -98,6 +98,9 @@ pub const THORIUM_CLUSTER: Kind = Kind {
     update: |_, _, _, _| {},
 };
 
+/// The key of the base policies.
+const BASE: &str = "base_network_policies";
+
 /// The scalers that Thorium has; only the first one is Kubernetes.
 const SCALERS: [&str; 5] = ["K8s", "BareMetal", "Windows", "Kvm", "External"];
 
@@ -160,11 +163,22 @@ fn read_config(
     let mut config = Config { base: None, namespace: None, at: at.clone() };
     below(node, path, keys, false, &mut |node, path, nested| {
         reader.duplicates(node, path, false);
-        if let Some(list) = node.get("base_network_policies") {
-            base_policies(list, &path.child("base_network_policies"), nested, reader, &mut config);
+        if let Some(list) = node.get(BASE) {
+            base_policies(list, &path.child(BASE), nested, reader, &mut config);
         }
+        misspelled(node, path, reader);
     });
     config
+}
+
+/// Reports what is nearly the key of the base policies: the rest of thorium.yml is of no concern, but this is.
+fn misspelled(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) {
+    let Value::Map(entries) = &node.value else { return };
+    for entry in entries.iter().filter(|entry| entry.key != BASE) {
+        if !nearest(&entry.key, [BASE]).is_empty() {
+            reader.unknown(entry, path, &[BASE], None, &mut None);
+        }
+    }
 }
 
 /// What a read does with a mapping at its path; the last argument says whether a list stood around it.
@@ -212,7 +226,7 @@ pub fn read_base(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) 
         return config;
     }
     let keys: &[&str] = match &node.value {
-        Value::Map(_) if node.get("base_network_policies").is_some() || node.get("thorium").is_none() => &[],
+        Value::Map(_) if node.get(BASE).is_some() || node.get("thorium").is_none() => &[],
         _ => &["thorium"],
     };
     read_config(node, &Path::root(), keys, &mut reader, &at)
@@ -358,6 +372,9 @@ fn manifest(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Manifest> {
     reader.duplicates(node, &root, true);
     let subject = reader.subject.clone();
     let written = types::Manifest::decode(node, &root, reader)?;
+    if let Some(namespace) = &written.thorium_namespace {
+        group(namespace, &root.child("thoriumNamespace"), reader);
+    }
     let path = root.child("groups");
     let groups = written.groups.iter().flat_map(|groups| &groups.0);
     let groups: Vec<Spot> =

@@ -12,6 +12,7 @@ use smol_str::SmolStr;
 use super::codes;
 use super::default_base::default_base;
 use super::policy::{Peer, Policy, Reading, Sort, Spot, Who};
+use crate::apimachinery::names::dns1123_label;
 
 /// Groups, policies and images.
 #[derive(Debug, Clone)]
@@ -207,7 +208,8 @@ impl Instance {
     /// Adds a policy whatever speaks against it.
     pub fn insert_policy(&mut self, policy: Policy) {
         if !self.closed {
-            self.groups.extend(policy.groups.iter().map(|spot| spot.name.clone()));
+            let names = policy.groups.iter().map(|spot| spot.name.clone());
+            self.groups.extend(names.filter(|name| is_namespace(name)));
         }
         self.policies.push(policy);
     }
@@ -380,6 +382,11 @@ impl Instance {
         let subject = Subject { kind: "ThoriumPolicy".into(), namespace: None, name: name.into() };
         refusal(&codes::UNKNOWN_POLICY, format!("there is no policy {name}"), subject)
     }
+}
+
+/// Whether a group can be: its tools run in the namespace of its name.
+pub(super) fn is_namespace(name: &str) -> bool {
+    dns1123_label(name).is_empty()
 }
 
 fn refusal(code: &'static Code, message: String, subject: Subject) -> Diagnostic {

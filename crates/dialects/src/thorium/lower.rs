@@ -205,6 +205,8 @@ fn labels(instance: &Instance, group: &SmolStr, tool: &SmolStr) -> Labels {
     ]);
     for (_, policy) in instance.applied(group, tool) {
         match policy.sort {
+            // One that cannot be read may have the name, and so the label, of another.
+            Sort::Regular if policy.unreadable.is_some() => {}
             Sort::Regular => labels.set(object_name(policy), "true".into()),
             Sort::Base
                 if instance.reading == Reading::Program && program::RESERVED.contains(&&*policy.name) =>

@@ -16,19 +16,24 @@ pub fn object_name(policy: &Policy) -> SmolStr {
     if policy.sort == Sort::Base && dns1123_label(&policy.name).is_empty() {
         return policy.name.clone();
     }
-    let clean = |c: char| match c.to_ascii_lowercase() {
-        c if c.is_ascii_alphanumeric() => c,
-        _ => '-',
-    };
-    let mut name: String = policy.name.chars().take(SHOWN).map(clean).collect();
-    if name.starts_with('-') || name.is_empty() {
-        name.replace_range(..name.len().min(1), "z");
-    }
     let sort = match policy.sort {
         Sort::Base => "base",
         Sort::Regular => "policy",
     };
-    format!("{name}-{:016x}", fingerprint(&[sort, &policy.name])).into()
+    object_name_of(sort, &policy.name)
+}
+
+/// The name of an object for something of a sort, from its name.
+pub(super) fn object_name_of(sort: &str, text: &str) -> SmolStr {
+    let clean = |c: char| match c.to_ascii_lowercase() {
+        c if c.is_ascii_alphanumeric() => c,
+        _ => '-',
+    };
+    let mut name: String = text.chars().take(SHOWN).map(clean).collect();
+    if name.starts_with('-') || name.is_empty() {
+        name.replace_range(..name.len().min(1), "z");
+    }
+    format!("{name}-{:016x}", fingerprint(&[sort, text])).into()
 }
 
 /// FNV-1a, 64 bits: not for secrets, only for names that stay the same.
