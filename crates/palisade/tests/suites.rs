@@ -49,5 +49,5 @@ suite! {
     thorium: "suites/thorium", 91 cases, 91 flows;
     thorium_document: "suites/thorium-document", 89 cases, 259 flows;
     thorium_example: "examples/thorium/tests", 2 cases, 16 flows;
-    example: "examples/shop/tests", 12 cases, 209 flows;
+    example: "examples/shop/tests", 15 cases, 246 flows;
 }
