@@ -44,6 +44,10 @@ fn the_manual_pages_are_the_programs() {
         ("palisade-explain", &["man", "explain"]),
         ("palisade-check", &["man", "check"]),
         ("palisade-test", &["man", "test"]),
+        ("palisade-compile", &["man", "compile"]),
+        ("palisade-thorium", &["man", "thorium"]),
+        ("palisade-thorium-effective", &["man", "thorium", "effective"]),
+        ("palisade-thorium-verify", &["man", "thorium", "verify"]),
     ] {
         let page = std::fs::read_to_string(root().join(format!("docs/man/{name}.1"))).expect(name);
         assert!(page == palisade(arguments).1, "{name} is stale: run `make docs`");

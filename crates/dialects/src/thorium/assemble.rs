@@ -8,8 +8,9 @@ use palisade_model::nearest::nearest;
 use smol_str::SmolStr;
 
 use super::codes;
-use super::document::{Image as Written, Manifest, Part, RulesFile};
+use super::document::{Part, RulesFile};
 use super::instance::{Image, Instance, THORIUM_NAMESPACE, is_namespace};
+use super::manifest::{Image as Written, Manifest};
 use super::policy::{Policy, Reading, Spot};
 
 /// Puts the parts together. `seen` are the namespaces in which pods of tools were seen: without a manifest they are

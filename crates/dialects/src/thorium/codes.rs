@@ -71,13 +71,13 @@ codes! {
         "Network policies are enforced by Kubernetes, so only images of the scaler `K8s` can have them. The scalers are K8s, BareMetal, Windows, Kvm and External.";
     /// An image twice, or none.
     IMAGE = "T0122" Error "an image that is there twice, or not at all":
-        "A group has one image of a name: a second one is left out, and a question about one that is not there has no answer.";
+        "A group has one image of a name. Where it is written twice nobody can say which policies it has, so it is isolated until one of them is gone.";
     /// Not a namespace.
     GROUP_NAME = "T0123" Error "a group that cannot be a namespace":
         "A group's tools run in the namespace of the group's name, so that name must be one: at most 63 lower case letters, digits and `-`.";
     /// No such policy.
     UNKNOWN_POLICY = "T0124" Error "a policy that does not exist":
-        "Nothing of that name is among the policies.";
+        "A step names a policy that nobody created, or that is gone already. Names are compared as they are written, capitals and all.";
 
     /// A rule that names nobody.
     NO_PEER = "T0201" Warning "a rule that names nobody":

@@ -20,6 +20,7 @@ mod document;
 pub mod effective;
 pub mod instance;
 mod lower;
+mod manifest;
 mod names;
 pub mod policy;
 mod program;

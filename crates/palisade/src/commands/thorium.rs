@@ -108,7 +108,11 @@ fn verify(arguments: &VerifyArgs, color: ColorChoice) -> Result<Outcome, String>
     };
     let mut input = input::read(files);
     let (verified, strangers) = verify_all(sort, &mut input);
-    let found = std::mem::take(&mut input.found);
+    let mut found = std::mem::take(&mut input.found);
+    let order = |file: &str| input.sources.iter().position(|source| &**source.name() == file);
+    found.sort_by_cached_key(|finding| {
+        finding.location.as_ref().map(|at| (order(&at.file), at.line, at.column))
+    });
     let count = |severity| found.iter().filter(|finding| finding.severity() == severity).count();
     let errors = count(Severity::Error);
     let code = match (input.unreadable || !strangers.is_empty() || verified.is_empty(), errors) {
