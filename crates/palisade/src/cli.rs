@@ -12,8 +12,8 @@ const STYLES: Styles = Styles::styled()
 /// Every network-policy dialect in, one verdict out.
 ///
 /// Palisade reads Kubernetes manifests and the network policies among them (NetworkPolicy v1 and the 2016 API,
-/// AdminNetworkPolicy, BaselineAdminNetworkPolicy, ClusterNetworkPolicy, Thorium's tool policies), merges them in one ordered pipeline and says
-/// what they allow together, and why.
+/// AdminNetworkPolicy, BaselineAdminNetworkPolicy, ClusterNetworkPolicy, Antrea's tiered policies, Thorium's tool policies),
+/// merges them in one ordered pipeline and says what they allow together, and why.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, styles = STYLES, propagate_version = true, after_help = EXAMPLES)]
 pub struct Cli {

@@ -123,9 +123,9 @@ fn compiled_objects_can_be_asked_like_any_others() {
 
 #[test]
 fn compile_says_when_there_is_nothing_or_something_is_wrong() {
-    let (code, out, err) = palisade(&["compile", "--to", "kubernetes", "-f", "examples/shop"], "");
+    let (code, out, err) = palisade(&["compile", "--to", "kubernetes", "-f", "examples/broken"], "");
     assert_eq!((code, out.as_str()), (2, ""));
-    assert!(err.contains("nothing to compile in examples/shop"), "{err}");
+    assert!(err.contains("nothing to compile in examples/broken"), "{err}");
     let wrong = "{name: p, groups: [corn], ingress: [{allowed_ip: []}]}";
     let (code, out, err) = palisade(&["compile", "--to", "kubernetes", "-f", "-"], wrong);
     assert_eq!((code, out.as_str()), (1, ""));
