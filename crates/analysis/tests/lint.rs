@@ -128,3 +128,86 @@ fn codes_are_unique_and_documented() {
         assert!(code.title.len() > 10 && code.explanation.len() > 40, "{}", code.id);
     }
 }
+
+fn antrea(name: &str, priority: &str, rules: &str) -> String {
+    format!(
+        "---\n{{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {{name: {name}}}, spec: {{priority: {priority}, appliedTo: [{{podSelector: {{}}}}], {rules}}}}}\n"
+    )
+}
+
+#[test]
+fn a_tie_of_antrea_names_the_flow_that_it_decides_and_who_disagrees() {
+    let drop =
+        antrea("drop", "5", "ingress: [{action: Drop, from: [{podSelector: {matchLabels: {app: b}}}]}]");
+    let allow = antrea(
+        "allow",
+        "5",
+        "ingress: [{action: Allow, ports: [{protocol: TCP, port: 8000, endPort: 9000}]}]",
+    );
+    let found = check(&(pods() + &drop + &allow));
+    let tie = found.iter().find(|one| one.code.id == "L0107").unwrap();
+    assert!(tie.message.contains("x/b -> x/a tcp/8000"), "{}", tie.message);
+    assert!(tie.message.contains("Allow by ingress rule 0 of allow, Deny by ingress rule 0 of drop"));
+    assert!(tie.help.as_ref().is_some_and(|help| help.contains("t.yaml:")));
+}
+
+#[test]
+fn rules_of_equal_policies_that_interleave_or_never_meet_are_no_tie() {
+    // The second rule of one and the first of the other are in order.
+    let one = antrea(
+        "one",
+        "5",
+        "ingress: [{action: Drop, ports: [{port: 1}]}, {action: Drop, from: [{podSelector: {matchLabels: {app: b}}}]}]",
+    );
+    let other = antrea("other", "5", "ingress: [{action: Allow, ports: [{port: 2}]}]");
+    let later = antrea("later", "5.0001", "ingress: [{action: Allow}]");
+    let found = check(&(pods() + &one + &other + &later));
+    assert!(!found.iter().any(|one| one.code.id == "L0107"), "{found:#?}");
+}
+
+#[test]
+fn two_tiers_of_one_number_tie() {
+    let tier = "---\n{apiVersion: crd.antrea.io/v1beta1, kind: Tier, metadata: {name: mine}, spec: {priority: 250}}\n";
+    let drop = antrea("drop", "5, tier: mine", "ingress: [{action: Drop}]");
+    let allow = antrea("allow", "5", "ingress: [{action: Allow}]");
+    let found = check(&(pods() + tier + &drop + &allow));
+    assert!(found.iter().any(|one| one.code.id == "L0107"), "{found:#?}");
+}
+
+fn group(name: &str, spec: &str) -> String {
+    format!(
+        "---\n{{apiVersion: crd.antrea.io/v1beta1, kind: Group, metadata: {{name: {name}, namespace: x}}, spec: {{{spec}}}}}\n"
+    )
+}
+
+fn of_group(name: &str) -> String {
+    format!(
+        "---\n{{apiVersion: crd.antrea.io/v1beta1, kind: NetworkPolicy, metadata: {{name: p, namespace: x}}, spec: {{priority: 5, appliedTo: [{{group: {name}}}], ingress: [{{action: Drop}}]}}}}\n"
+    )
+}
+
+finds! {
+    a_missing_group_as_peer_is_reported_at_its_rule:
+        pods() + &antrea("p", "5", "ingress: [{action: Drop, from: [{group: gone}]}]")
+        => ["L0111" "spec.ingress[0].from"];
+    a_missing_group_as_subject_is_reported_once:
+        pods() + &of_group("gone") => ["L0111" "spec.appliedTo"];
+    a_group_that_reaches_another_namespace:
+        pods() + &pod("z", "far", "", "podIP: 10.0.0.9") + &group("far", "namespaceSelector: {}") + &of_group("far")
+        => ["L0112" "spec.appliedTo"];
+    an_antrea_policy_of_2020_with_the_name_of_a_network_policy:
+        pods() + &policy("p", "podSelector: {}") + &of_group("gone").replace("crd.antrea.io/v1beta1", "security.antrea.tanzu.vmware.com/v1alpha1").replace("group: gone", "podSelector: {}")
+        => ["L0113" "metadata.name"];
+    a_group_of_its_own_namespace_is_fine:
+        pods() + &pod("z", "far", "", "podIP: 10.0.0.9") + &group("near", "podSelector: {}") + &of_group("near")
+        => [];
+}
+
+#[test]
+fn a_missing_group_gets_the_nearest_name() {
+    let found = check(&(pods() + &group("webs", "podSelector: {}") + &of_group("web")));
+    assert_eq!(found[0].help.as_deref(), Some("did you mean webs?"));
+    let other = antrea("p", "5", "ingress: [{action: Drop, from: [{group: webs}]}]");
+    let found = check(&(pods() + &group("webs", "podSelector: {}") + &other));
+    assert!(found[0].help.as_ref().unwrap().contains("Group x/webs"), "{found:#?}");
+}

@@ -2,9 +2,11 @@
 
 use palisade_model::diagnostic::Diagnostic;
 
+use crate::antrea;
 use crate::decode::Reader;
 use crate::object::{self, recognise};
 use crate::source::tree::{Node, Source};
+use crate::world::World;
 
 /// A request about one object.
 #[derive(Debug, Clone, Copy)]
@@ -17,12 +19,14 @@ pub enum Request<'n> {
     Delete(&'n Node<'n>),
 }
 
-/// Everything that speaks against the request, and the warnings. It is refused if one of them is an error.
-pub fn admit(source: &Source, request: Request<'_>) -> Vec<Diagnostic> {
+/// Everything that speaks against the request, and the warnings, where the objects of the world are there already. It is
+/// refused if one of them is an error.
+pub fn admit(source: &Source, request: Request<'_>, world: &World) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    match request {
+    let node = match request {
         Request::Create(new) => {
             object::review(source, new, &mut found);
+            new
         }
         Request::Update(old, new) => {
             if let Some((kind, header)) = recognise(source, new, &mut found) {
@@ -30,9 +34,18 @@ pub fn admit(source: &Source, request: Request<'_>) -> Vec<Diagnostic> {
                 reader.subject = header.subject();
                 (kind.update)(old, &header, new, &mut reader);
             }
+            new
         }
-        // None of the Kubernetes policies refuses to be deleted; what cannot be recognised cannot be.
-        Request::Delete(old) => drop(recognise(source, old, &mut found)),
+        // What cannot be recognised cannot be deleted.
+        Request::Delete(old) => {
+            recognise(source, old, &mut found);
+            old
+        }
+    };
+    if let Some((_, header)) = recognise(source, node, &mut Vec::new()) {
+        let mut reader = Reader::new(source, node, &mut found);
+        reader.subject = header.subject();
+        antrea::world::among(request, &header, world, &mut reader);
     }
     found
 }

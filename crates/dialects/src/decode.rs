@@ -16,6 +16,7 @@ use smol_str::SmolStr;
 
 use crate::apimachinery::field::{Path, Segment};
 use crate::codes;
+use crate::definition::schema::{Fields, Schema};
 use crate::source::tree::{Entry, Node, Source, Span, Value};
 
 /// Reads itself from a tree.
@@ -34,6 +35,8 @@ pub struct Reader<'a> {
     found: &'a mut Vec<Diagnostic>,
     /// Where findings go that are too many to keep.
     dropped: Option<Box<Diagnostic>>,
+    /// What says which fields exist where, if that depends on more than the type.
+    definition: Option<&'static Schema>,
     /// What an unknown field is called: the API server drops it, others do worse.
     pub unknown_field: &'static Code,
 }
@@ -97,6 +100,7 @@ impl<'a> Reader<'a> {
             subject: Subject::default(),
             found,
             dropped: None,
+            definition: None,
             unknown_field: &codes::UNKNOWN_FIELD,
         }
     }
@@ -111,7 +115,25 @@ impl<'a> Reader<'a> {
         let mut nobody = Vec::new();
         let mut reader = Reader::new(self.source, self.root, &mut nobody);
         reader.subject = self.subject.clone();
+        reader.definition = self.definition;
         read(&mut reader)
+    }
+
+    /// Holds what is read to a definition: a field that it does not have in a position is unknown there, even if the
+    /// type has it for another one.
+    pub fn hold_to(&mut self, definition: &'static Schema) {
+        self.definition = Some(definition);
+    }
+
+    /// The fields that exist in a position, if there is a definition and it is about them. It is not about the object
+    /// itself, whose `kind` and `metadata` no definition mentions.
+    pub fn fields_at(&self, path: &Path<'_>) -> Option<Fields> {
+        let definition = self.definition?;
+        let schema = path.follow(Some(definition), &mut |schema, step| match step {
+            Segment::Root => schema,
+            step => schema.and_then(|schema: &Schema| schema.below(step)),
+        })?;
+        schema.fields().filter(|_| !std::ptr::eq(schema, definition))
     }
 
     /// Where a field stands; the nearest thing around it when it is not written.
@@ -282,14 +304,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reports a field that the API does not have.
+    /// Reports a field that the API does not have: those that it has are `known`, or `here` if there is a definition.
     pub fn unknown(
         &mut self,
         entry: &Entry<'_>,
         path: &Path<'_>,
         known: &[&str],
+        here: Option<Fields>,
         unreadable: &mut Option<String>,
     ) {
+        let here: Option<Vec<&str>> = here.map(|fields| fields.iter().map(|(name, _)| *name).collect());
+        let known = here.as_deref().unwrap_or(known);
         let at = self.location(entry.key_span);
         let hint = HINTS.iter().find(|(key, beside, _)| *key == entry.key && known.contains(beside));
         let near = nearest(&entry.key, known.iter().copied());
@@ -370,9 +395,13 @@ macro_rules! fields {
                 const { assert!(KNOWN.len() <= 64, "a bit for each") };
                 let mut object = $name::default();
                 let mut seen = 0;
+                let here = reader.fields_at(path);
                 for entry in reader.mapping(node, path)? {
-                    let Some(at) = KNOWN.iter().position(|known| *known == entry.key) else {
-                        reader.unknown(entry, path, KNOWN, &mut object.unreadable);
+                    let known = KNOWN.iter().position(|known| *known == entry.key).filter(|_| {
+                        here.is_none_or(|fields| fields.iter().any(|(name, _)| *name == entry.key))
+                    });
+                    let Some(at) = known else {
+                        reader.unknown(entry, path, KNOWN, here, &mut object.unreadable);
                         continue;
                     };
                     let twice = $crate::decode::twice(&mut seen, at, entry, &mut object.unreadable);

@@ -18,6 +18,7 @@ pub mod apimachinery;
 pub mod cluster;
 pub mod codes;
 pub mod decode;
+pub mod definition;
 pub mod kubernetes;
 pub mod kubernetes_beta;
 pub mod load;

@@ -3,6 +3,8 @@
 //! [`KINDS`] is the list of everything Palisade reads. A dialect adds its kinds there and is done: loading, `apply`
 //! and `delete` in tests, and admission all go through it.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use palisade_model::cluster::{Endpoints, Namespace, Node as ClusterNode, Pod, Service, Workload};
@@ -16,7 +18,7 @@ use crate::apimachinery::field::Path;
 use crate::codes;
 use crate::decode::Reader;
 use crate::source::tree::{Node, Source, Value};
-use crate::{admin, cluster, kubernetes, kubernetes_beta, thorium};
+use crate::{admin, antrea, cluster, kubernetes, kubernetes_beta, thorium};
 
 /// A kind that Palisade reads.
 pub struct Kind {
@@ -55,6 +57,8 @@ pub enum Lowered {
     Tier(TierObject),
     /// A group.
     Group(Group),
+    /// What DNS names stand for.
+    Names(BTreeMap<String, Vec<IpAddr>>),
     /// A document of Thorium, which means nothing alone.
     Thorium(Arc<thorium::Part>),
 }
@@ -100,6 +104,8 @@ pub struct Loaded {
     pub lowered: Lowered,
     /// Where it is written.
     pub at: Location,
+    /// Where those fields of its spec are written through which it depends on other objects.
+    pub places: Vec<(&'static str, Location)>,
 }
 
 /// Where objects go that name no namespace, as with kubectl.
@@ -113,6 +119,7 @@ pub static KINDS: &[Kind] = &[
     cluster::service::SERVICE,
     cluster::endpoints::ENDPOINTS,
     cluster::endpoints::ENDPOINT_SLICE,
+    cluster::names::DOMAIN_NAMES,
     cluster::workload::REPLICATION_CONTROLLER,
     cluster::workload::DEPLOYMENT,
     cluster::workload::STATEFUL_SET,
@@ -128,6 +135,15 @@ pub static KINDS: &[Kind] = &[
     admin::ADMIN_NETWORK_POLICY,
     admin::BASELINE_ADMIN_NETWORK_POLICY,
     admin::CLUSTER_NETWORK_POLICY,
+    antrea::TIER,
+    antrea::CLUSTER_NETWORK_POLICY,
+    antrea::NETWORK_POLICY,
+    antrea::CLUSTER_GROUP,
+    antrea::NAMESPACED_GROUP,
+    antrea::EXTERNAL_ENTITY,
+    antrea::TIER_2020,
+    antrea::CLUSTER_NETWORK_POLICY_2020,
+    antrea::NETWORK_POLICY_2020,
     thorium::THORIUM_CLUSTER,
 ];
 
@@ -136,6 +152,27 @@ static OUR_GROUPS: &[(&str, &[&str])] = &[
     ("networking.k8s.io", &["Ingress", "IngressClass", "IPAddress", "ServiceCIDR"]),
     ("policy.networking.k8s.io", &[]),
     ("discovery.k8s.io", &[]),
+    ("palisade.dev", &[]),
+    (
+        antrea::GROUP,
+        &[
+            "AntreaAgentInfo",
+            "AntreaControllerInfo",
+            "AntreaNodeConfig",
+            "BGPPolicy",
+            "Egress",
+            "ExternalIPPool",
+            "ExternalNode",
+            "FlowExporterDestination",
+            "IPPool",
+            "NodeLatencyMonitor",
+            "PacketCapture",
+            "SupportBundleCollection",
+            "Traceflow",
+            "TrafficControl",
+        ],
+    ),
+    (antrea::GROUP_2020, &[]),
 ];
 
 /// Network policies of other systems: leaving them out changes answers, so it is said.
@@ -146,8 +183,6 @@ static FOREIGN_POLICIES: &[(&str, &[&str])] = &[
         &["NetworkPolicy", "GlobalNetworkPolicy", "StagedNetworkPolicy", "StagedGlobalNetworkPolicy"],
     ),
     ("crd.projectcalico.org", &["NetworkPolicy", "GlobalNetworkPolicy"]),
-    ("crd.antrea.io", &["NetworkPolicy", "ClusterNetworkPolicy"]),
-    ("security.antrea.tanzu.vmware.com", &["NetworkPolicy", "ClusterNetworkPolicy"]),
     ("k8s.ovn.org", &["EgressFirewall"]),
     ("k8s.cni.cncf.io", &["MultiNetworkPolicy"]),
 ];
@@ -179,7 +214,8 @@ pub fn read(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) -> Op
         return None;
     }
     let lowered = (kind.read)(&header, node, &mut reader)?;
-    Some(Loaded { key: header.key(), lowered, at: header.at })
+    let places = antrea::places(&header, node, &reader);
+    Some(Loaded { key: header.key(), lowered, at: header.at, places })
 }
 
 /// Reads one object only for what is wrong with it. Unlike [`read`] it leaves a missing name to the kind's own checks.
@@ -350,6 +386,7 @@ impl Header {
             version: self.version.clone(),
             generation: self.generation,
             at: Some(self.at.clone()),
+            api: if self.group.contains("antrea") { "Antrea" } else { "" },
         })
     }
 }

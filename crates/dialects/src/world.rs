@@ -6,6 +6,7 @@ use std::sync::Arc;
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::snapshot::Objects;
 
+use crate::antrea;
 use crate::object::{Key, Loaded, Lowered};
 use crate::thorium;
 
@@ -52,7 +53,7 @@ impl World {
 
     /// What a snapshot is made of.
     pub fn objects(&self) -> Objects {
-        let mut objects = Objects::default();
+        let mut objects = Objects { tiers: antrea::tiers(self), ..Objects::default() };
         for loaded in self.objects.values().cloned() {
             gather(loaded, &mut objects);
         }
@@ -62,7 +63,7 @@ impl World {
 
     /// What a snapshot is made of, when nobody needs the world any more.
     pub fn into_objects(mut self) -> Objects {
-        let mut objects = Objects::default();
+        let mut objects = Objects { tiers: antrea::tiers(&self), ..Objects::default() };
         let (thorium, others): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.objects)
             .into_iter()
             .partition(|(_, loaded)| matches!(loaded.lowered, Lowered::Thorium(_)));
@@ -130,10 +131,14 @@ fn gather(loaded: Loaded, objects: &mut Objects) {
         Lowered::Service(service) => objects.services.push(service),
         Lowered::Endpoints(endpoints) => objects.endpoints.extend(endpoints),
         Lowered::Policy(policy) => objects.policies.push(policy),
-        Lowered::Tier(tier) => {
-            objects.tiers.extend(tier.priority.map(|priority| (tier.object.name.clone(), priority)));
-        }
+        // They are in the tiers already, together with those that nobody has to write.
+        Lowered::Tier(_) => {}
         Lowered::Group(group) => objects.groups.push(group),
+        Lowered::Names(names) => {
+            for (name, addresses) in names {
+                objects.names.entry(name).or_default().extend(addresses);
+            }
+        }
         // Put together when everything else is there.
         Lowered::Thorium(_) => {}
     }

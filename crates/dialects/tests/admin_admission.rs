@@ -5,6 +5,7 @@
 
 use palisade_dialects::admission::{Request, admit};
 use palisade_dialects::source::{Limits, Source, Value, documents};
+use palisade_dialects::world::World;
 use palisade_model::diagnostic::Diagnostic;
 
 /// What is said to an update of an AdminNetworkPolicy from one spec to another.
@@ -20,7 +21,7 @@ fn update(old: &str, new: &str) -> Vec<String> {
     let limits = Limits::default();
     let document = documents(&source, &limits).next().unwrap().unwrap();
     let Value::List(objects) = &document.value else { panic!("a list") };
-    let found = admit(&source, Request::Update(&objects[0], &objects[1]));
+    let found = admit(&source, Request::Update(&objects[0], &objects[1]), &World::default());
     found.iter().map(|one| format!("{} {}: {}", one.code.id, one.field, one.message)).collect()
 }
 
@@ -55,7 +56,7 @@ fn said(kind: &str, version: &str, spec: &str) -> Vec<String> {
     let source = Source::new("f.yaml", text);
     let limits = Limits::default();
     let document = documents(&source, &limits).next().unwrap().unwrap();
-    let found = admit(&source, Request::Create(&document));
+    let found = admit(&source, Request::Create(&document), &World::default());
     let line = |one: &Diagnostic| {
         let help = one.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
         format!("{} {}: {}{help}", one.code.id, one.field, one.message)

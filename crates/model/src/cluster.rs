@@ -25,7 +25,8 @@ pub struct Namespace {
     pub at: Option<Location>,
 }
 
-/// A pod, or what stands for the pods of a workload's template.
+/// A pod, what stands for the pods of a workload's template, or an external entity: a machine outside the cluster that
+/// policies can select.
 #[derive(Debug, Clone, Default)]
 pub struct Pod {
     /// Its namespace.
@@ -48,6 +49,10 @@ pub struct Pod {
     pub ready: bool,
     /// The ports its containers declare, in order.
     pub ports: Vec<ContainerPort>,
+    /// The service account it runs under.
+    pub account: SmolStr,
+    /// Whether it is no pod but an external entity: selectors of pods do not find it.
+    pub external: bool,
     /// The controller that made it.
     pub owner: Option<Owner>,
     /// Set when this is no pod but the template of a workload of this kind.
@@ -101,7 +106,7 @@ pub struct Node {
 }
 
 /// A service.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Service {
     /// Its namespace.
     pub namespace: SmolStr,
@@ -109,6 +114,10 @@ pub struct Service {
     pub name: SmolStr,
     /// Its cluster addresses; none when headless.
     pub addresses: Vec<IpAddr>,
+    /// The addresses it is reached by from outside: `externalIPs`, and those of its load balancer.
+    pub external_addresses: Vec<IpAddr>,
+    /// `clusterIP: None`: its name stands for its pods themselves.
+    pub headless: bool,
     /// Its ports.
     pub ports: Vec<ServicePort>,
     /// Whether pods that are not ready get traffic, too.
@@ -128,6 +137,8 @@ pub struct ServicePort {
     pub protocol: Protocol,
     /// The port clients use.
     pub port: u16,
+    /// The port on every node that leads to it.
+    pub node_port: Option<u16>,
     /// The port on the pods.
     pub target: TargetPort,
 }

@@ -5,9 +5,10 @@
 //! against it.
 //!
 //! ```text
-//!   a connection is allowed iff egress of its source and ingress of its destination both allow it
+//!   a connection is allowed iff egress of its source and ingress of its destination both allow it; where it comes
+//!   from outside through a service, that must allow it, too
 //!
-//!   one direction of one pod:
+//!   one direction of one pod (of a node: the tiers only, where some rule applies to nodes):
 //!     1  tiers 0..251      first match    Allow, Deny, Reject decide; Pass goes to 2
 //!     2  NetworkPolicy     union          an isolated pod: any allow allows, else denied; final either way
 //!     3  tiers 253..       first match    as 1, where Pass goes to 4
@@ -17,9 +18,9 @@
 use std::sync::Arc;
 
 use crate::flow::{Flow, Party, Who};
-use crate::matching::{Context, Match};
+use crate::matching::{Context, Endpoint, Match};
 use crate::options::{Options, SelfTraffic};
-use crate::policy::{Action, Direction, Namespaces, PodSet, Policy, Rule};
+use crate::policy::{Action, Direction, Namespaces, PodSet, Policy, Rule, Subject};
 use crate::snapshot::{RankedRule, Snapshot, Stage};
 use crate::trace::{
     Because, Bystander, Decision, Evaluation, Exemption, RuleRef, Side, StageName, StageOutcome, StageTrace,
@@ -35,19 +36,25 @@ pub fn evaluate(snapshot: &Snapshot, flow: &Flow, options: &Options) -> Evaluati
     Evaluation { flow: *flow, verdict: Verdict::of_both(egress.verdict, ingress.verdict), egress, ingress }
 }
 
-/// Whether policies have a say about this end of a connection at all: the pod that is the subject, or why not.
-pub(crate) fn subject(context: &Context<'_>, flow: &Flow, direction: Direction) -> Result<usize, Exemption> {
+/// Whether policies have a say about this end of a connection at all: whom they apply to, or why not.
+pub(crate) fn subject(
+    context: &Context<'_>,
+    flow: &Flow,
+    direction: Direction,
+) -> Result<Endpoint, Exemption> {
     let (own, other) = Context::ends(flow, direction);
-    let pod = match own.who {
+    let endpoint = match own.who {
         Who::Outside => return Err(Exemption::Outside),
-        Who::Node(_) => return Err(Exemption::Node),
-        Who::Pod(pod) if context.snapshot.pods()[pod].host_network => {
-            return Err(Exemption::HostNetwork);
-        }
-        Who::Pod(pod) => pod,
+        Who::Pod(pod) if !context.snapshot.pods()[pod].host_network => Endpoint::Pod(pod),
+        // A pod in its node's network is its node.
+        _ => context.node_of(own).map(Endpoint::Node).ok_or(Exemption::HostNetwork)?,
     };
-    // A pod cannot be cut off from itself; through a service it can. A template stands for many pods, not for one.
-    let itself = own.who == other.who && context.snapshot.pods()[pod].stand_in.is_none();
+    // Nobody can be cut off from itself; through a service a pod can. A template stands for many pods, not for one.
+    let itself = match endpoint {
+        Endpoint::Pod(pod) => own.who == other.who && context.snapshot.pods()[pod].stand_in.is_none(),
+        Endpoint::Node(node) => context.node_of(other) == Some(node),
+        Endpoint::Service(_) => false,
+    };
     if itself && flow.via.is_none() && context.options.self_traffic == SelfTraffic::Allow {
         return Err(Exemption::OwnAddress);
     }
@@ -57,29 +64,70 @@ pub(crate) fn subject(context: &Context<'_>, flow: &Flow, direction: Direction) 
         return Err(Exemption::NeighbourDiscovery);
     }
     // Its node must reach it: the kubelet probes it from there.
-    if direction == Direction::Ingress && context.is_own_node(other, pod) {
+    if let Endpoint::Pod(pod) = endpoint
+        && direction == Direction::Ingress
+        && context.is_own_node(other, pod)
+    {
         return Err(Exemption::OwnNode);
     }
-    Ok(pod)
+    Ok(endpoint)
 }
 
 fn side(context: &Context<'_>, flow: &Flow, direction: Direction) -> Side {
-    let (_, peer) = Context::ends(flow, direction);
-    let pod = match subject(context, flow, direction) {
-        Ok(pod) => pod,
-        Err(exemption) => {
-            let because = Because::Exempt(exemption);
-            return Side { direction, verdict: Verdict::Allow, because, stages: Vec::new() };
+    match entrance(context, flow, direction) {
+        None => own_side(context, flow, direction),
+        Some(refusal) if refusal.verdict != Verdict::Allow => refusal,
+        // What the service lets in, the pod behind it may still refuse. If that has nothing to say, the service decided.
+        Some(admission) => {
+            let mut side = own_side(context, flow, direction);
+            side.stages.splice(0..0, admission.stages);
+            if matches!(side.because, Because::Default | Because::Exempt(_)) {
+                side.because = admission.because;
+            }
+            side
         }
+    }
+}
+
+/// What a service says to a connection that comes in through it from outside; `None` when no rule is about it.
+fn entrance(context: &Context<'_>, flow: &Flow, direction: Direction) -> Option<Side> {
+    let service = context.entrance(flow).filter(|_| direction == Direction::Ingress)?;
+    let asked = Asked { context, flow, direction, endpoint: Endpoint::Service(service), peer: flow.source };
+    if !asked.anybody_is_concerned() {
+        return None;
+    }
+    let mut stages = Vec::new();
+    for stage in [Stage::Tiers, Stage::Baseline] {
+        if let Some((verdict, because)) = asked.first_match(context.snapshot.rules_of(stage), &mut stages) {
+            return Some(Side { direction, verdict, because, stages });
+        }
+    }
+    Some(Side { direction, verdict: Verdict::Allow, because: Because::Default, stages })
+}
+
+fn own_side(context: &Context<'_>, flow: &Flow, direction: Direction) -> Side {
+    let (own, peer) = Context::ends(flow, direction);
+    let endpoint = match subject(context, flow, direction) {
+        Ok(endpoint) => endpoint,
+        Err(exemption) => return exempt(direction, exemption),
     };
-    let asked = Asked { context, flow, direction, pod, peer };
+    let asked = Asked { context, flow, direction, endpoint, peer };
+    // Hardly any policy is about nodes: where none is, that is the whole answer.
+    if let Endpoint::Node(_) = endpoint
+        && !asked.anybody_is_concerned()
+    {
+        let pod = matches!(own.who, Who::Pod(_));
+        return exempt(direction, if pod { Exemption::HostNetwork } else { Exemption::Node });
+    }
     let mut stages = Vec::new();
     for stage in Stage::PIPELINE {
-        let decided = match stage {
-            Stage::Tiers | Stage::Baseline => {
+        let decided = match (stage, endpoint) {
+            (Stage::Tiers | Stage::Baseline, _) => {
                 asked.first_match(context.snapshot.rules_of(stage), &mut stages)
             }
-            Stage::NetworkPolicy => asked.union(&mut stages),
+            (Stage::NetworkPolicy, Endpoint::Pod(_)) => asked.union(&mut stages),
+            // NetworkPolicies select pods.
+            (Stage::NetworkPolicy, Endpoint::Node(_) | Endpoint::Service(_)) => None,
         };
         if let Some((verdict, because)) = decided {
             return Side { direction, verdict, because, stages };
@@ -88,16 +136,28 @@ fn side(context: &Context<'_>, flow: &Flow, direction: Direction) -> Side {
     Side { direction, verdict: Verdict::Allow, because: Because::Default, stages }
 }
 
-/// What is asked of every stage: this connection, seen from this pod.
+fn exempt(direction: Direction, exemption: Exemption) -> Side {
+    let because = Because::Exempt(exemption);
+    Side { direction, verdict: Verdict::Allow, because, stages: Vec::new() }
+}
+
+/// What is asked of every stage: this connection, seen from this pod or node.
 struct Asked<'a> {
     context: &'a Context<'a>,
     flow: &'a Flow,
     direction: Direction,
-    pod: usize,
+    endpoint: Endpoint,
     peer: Party,
 }
 
 impl Asked<'_> {
+    fn anybody_is_concerned(&self) -> bool {
+        let snapshot = self.context.snapshot;
+        snapshot.ranked().iter().map(|ranked| &snapshot.policies()[ranked.policy].rules[ranked.rule]).any(
+            |rule| rule.direction == self.direction && self.context.applies(&rule.subjects, self.endpoint),
+        )
+    }
+
     /// First match: rules in the order of their rank; the first one that applies and matches decides.
     fn first_match(&self, rules: &[RankedRule], stages: &mut Vec<StageTrace>) -> Option<(Verdict, Because)> {
         for ranked in rules {
@@ -106,20 +166,31 @@ impl Asked<'_> {
             if rule.direction != self.direction {
                 continue;
             }
-            let name = StageName::Tier(ranked.tier, ranked.tier_name.clone());
+            let name = match ranked.unplaced {
+                false => StageName::Tier(ranked.tier, ranked.tier_name.clone()),
+                true => StageName::NoTier(ranked.tier_name.clone()),
+            };
             let stage = stage(stages, name.clone());
-            if !self.context.applies(&rule.subjects, self.pod) {
+            if !self.context.applies(&rule.subjects, self.endpoint) {
                 self.stands_by(policy, &rule.subjects, stage);
                 continue;
             }
-            let matched = self.context.rule(rule, self.pod, self.peer, self.flow);
-            let result = self.context.reason(rule, self.pod, self.peer, self.flow);
+            let matched = self.context.rule(rule, self.endpoint, self.peer, self.flow);
+            let mut result = self.context.reason(rule, self.endpoint, self.peer, self.flow);
+            // Where a policy comes that names no tier there is, nobody can say: it does not allow, and it does not pass.
+            let nowhere = ranked.unplaced && matched == Match::Yes;
+            if nowhere && matches!(rule.action, Action::Allow | Action::Pass) {
+                let why = format!("there is no tier {}", ranked.tier_name);
+                result = StepResult::FailedClosed { why };
+            }
             let failed_closed = match &result {
                 StepResult::FailedClosed { why } => Some(why.clone()),
                 _ => None,
             };
             stage.steps.push(step(policy, rule, result));
             let action = match (matched, rule.action) {
+                (Match::Yes, Action::Allow) if nowhere => continue,
+                (Match::Yes, Action::Pass) if nowhere => Action::Deny,
                 (Match::Yes, action) => action,
                 // Fail closed: an Allow that cannot be read lets nobody through, anything else stops everybody.
                 (Match::Unknown, Action::Allow) | (Match::No, _) => continue,
@@ -140,6 +211,7 @@ impl Asked<'_> {
                 rule: RuleRef::from(rule),
                 action,
                 failed_closed,
+                conditions: if action == Action::Allow { rule.layer7.clone() } else { Vec::new() },
                 also: Vec::new(),
                 stage: name,
             };
@@ -157,7 +229,8 @@ impl Asked<'_> {
             let stage = stage(stages, StageName::NetworkPolicy);
             let isolations =
                 || policy.isolations.iter().filter(|isolation| isolation.direction == self.direction);
-            let isolates = isolations().any(|isolation| self.context.applies(&isolation.subjects, self.pod));
+            let isolates =
+                isolations().any(|isolation| self.context.applies(&isolation.subjects, self.endpoint));
             if isolates {
                 isolated_by.push(Arc::clone(&policy.object));
                 let unreadable =
@@ -166,18 +239,18 @@ impl Asked<'_> {
             }
             let mut applies = isolates;
             for rule in policy.rules.iter().filter(|rule| rule.direction == self.direction) {
-                if !self.context.applies(&rule.subjects, self.pod) {
+                if !self.context.applies(&rule.subjects, self.endpoint) {
                     continue;
                 }
                 applies = true;
                 // What cannot be read allows nobody: only a sure match counts.
-                if self.context.rule(rule, self.pod, self.peer, self.flow) == Match::Yes {
+                if self.context.rule(rule, self.endpoint, self.peer, self.flow) == Match::Yes {
                     allowed_by.push((policy, rule));
                 }
                 stage.steps.push(step(
                     policy,
                     rule,
-                    self.context.reason(rule, self.pod, self.peer, self.flow),
+                    self.context.reason(rule, self.endpoint, self.peer, self.flow),
                 ));
             }
             if !applies {
@@ -206,6 +279,7 @@ impl Asked<'_> {
                     rule: RuleRef::from(*rule),
                     action: Action::Allow,
                     failed_closed: None,
+                    conditions: rule.layer7.clone(),
                     also,
                     stage: StageName::NetworkPolicy,
                 };
@@ -218,12 +292,19 @@ impl Asked<'_> {
         }
     }
 
-    /// Notes a policy that does not apply, unless it is one of another namespace, which nobody would expect to.
-    fn stands_by(&self, policy: &Policy, subjects: &[PodSet], stage: &mut StageTrace) {
-        let own = &self.context.snapshot.namespace_of(self.pod).name;
-        let elsewhere = |set: &PodSet| matches!(&set.namespaces, Namespaces::Named(name) if name != own);
+    /// Notes a policy that does not apply, unless it is one that nobody would expect to: of another namespace, or about
+    /// nodes and services where a pod is asked for.
+    fn stands_by(&self, policy: &Policy, subjects: &[Subject], stage: &mut StageTrace) {
+        let expected = |subject: &Subject| match (subject, self.endpoint) {
+            (Subject::Pods(PodSet { namespaces: Namespaces::Named(name), .. }), Endpoint::Pod(pod)) => {
+                self.context.snapshot.namespace_of(pod).name == *name
+            }
+            (Subject::Pods(_), Endpoint::Pod(_)) | (Subject::Nodes(_), Endpoint::Node(_)) => true,
+            (Subject::Group { .. }, _) => true,
+            _ => false,
+        };
         let noted = stage.bystanders.last().is_some_and(|last| last.object == policy.object);
-        if !subjects.iter().all(elsewhere) && !noted {
+        if subjects.iter().any(expected) && !noted {
             let words: Vec<String> = subjects.iter().map(ToString::to_string).collect();
             stage
                 .bystanders

@@ -3,13 +3,14 @@
 //! A rule holds the name, and the snapshot looks it up when a question is asked, so that a group may come before or
 //! after the policies that use it, change without them, or be missing.
 
+use std::fmt;
 use std::sync::Arc;
 
 use smol_str::SmolStr;
 
 use crate::address::Block;
 use crate::label::Selector;
-use crate::policy::{Object, PodSet};
+use crate::policy::{Object, PodSet, ServiceName};
 
 /// A tier that is written as an object.
 #[derive(Debug, Clone)]
@@ -48,12 +49,7 @@ pub enum Members {
     /// Addresses: any of these blocks.
     Addresses(Vec<Block>),
     /// The pods that a service selects.
-    Service {
-        /// The service's namespace.
-        namespace: SmolStr,
-        /// The service's name.
-        name: SmolStr,
-    },
+    Service(ServiceName),
     /// Everybody in these groups, which are of the same scope.
     Children(Vec<SmolStr>),
     /// Nobody: nothing is said.
@@ -61,6 +57,19 @@ pub enum Members {
     /// Something we cannot read, in the words for a trace.
     Unknown(String),
 }
+
+// === impl GroupName ===
+
+impl fmt::Display for GroupName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{namespace}/{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+// === impl Group ===
 
 impl Group {
     /// Its name.

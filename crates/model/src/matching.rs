@@ -3,11 +3,16 @@
 //! Three answers, not two: what cannot be read is [`Match::Unknown`], and what an unknown means depends on the rule's
 //! action (it fails closed), which only the evaluator knows.
 
+use crate::address::{Block, Family};
 use crate::flow::{Flow, Party, Who};
+use crate::group::Members;
+use crate::label::Selector;
 use crate::options::{HostNetworkPods, Options};
-use crate::policy::{Direction, Namespaces, Peer, Peers, PodSet, Rule, TrafficMatch, TrafficMatches};
-use crate::snapshot::Snapshot;
-use crate::traffic::Traffic;
+use crate::policy::{
+    Direction, Namespaces, Peer, Peers, PodSet, Rule, ServiceName, Subject, TrafficMatch, TrafficMatches,
+};
+use crate::snapshot::{NoGroup, Snapshot};
+use crate::traffic::{PortRange, Protocol, Traffic};
 
 /// Whether something matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +25,17 @@ pub enum Match {
     Unknown,
 }
 
+/// Somebody that policies can apply to, by its place in the snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Endpoint {
+    /// A pod of the pod network, or an external entity.
+    Pod(usize),
+    /// A node.
+    Node(usize),
+    /// A service, for what comes through it from outside.
+    Service(usize),
+}
+
 /// Somebody to evaluate policies for: a snapshot with the options in force.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'s> {
@@ -29,11 +45,35 @@ pub struct Context<'s> {
     pub options: Options,
 }
 
-impl Context<'_> {
+impl<'s> Context<'s> {
+    /// What in a rule nobody can read: something as it is written, or a group that it names.
+    pub fn unknown<'r>(&self, rule: &'r Rule) -> Option<&'r str>
+    where
+        's: 'r,
+    {
+        let broken = |peer: &'r Peer| match peer {
+            Peer::Group(group) => self.snapshot.group(group).err().map(NoGroup::as_str),
+            _ => None,
+        };
+        let unreadable = |subject: &'r Subject| match subject {
+            Subject::Group { group, .. } => match self.snapshot.group(group) {
+                Err(NoGroup::Unreadable(what)) => Some(what),
+                _ => None,
+            },
+            _ => None,
+        };
+        rule.unknown()
+            .or_else(|| match &rule.peers {
+                Peers::Any => None,
+                Peers::Of(peers) => peers.iter().find_map(broken),
+            })
+            .or_else(|| rule.subjects.iter().find_map(unreadable))
+    }
+
     /// Whether a rule matches a connection, seen from its subject. A rule that holds anything unknown is unknown for
     /// every connection: what cannot be read may have widened it or narrowed it.
-    pub fn rule(&self, rule: &Rule, subject: usize, peer: Party, flow: &Flow) -> Match {
-        match rule.unknown() {
+    pub fn rule(&self, rule: &Rule, subject: Endpoint, peer: Party, flow: &Flow) -> Match {
+        match self.unknown(rule) {
             Some(_) => Match::Unknown,
             None if self.readable_rule(rule, subject, peer, flow) => Match::Yes,
             None => Match::No,
@@ -41,43 +81,91 @@ impl Context<'_> {
     }
 
     /// The same for a rule that is known to hold nothing unknown.
-    pub fn readable_rule(&self, rule: &Rule, subject: usize, peer: Party, flow: &Flow) -> bool {
+    pub fn readable_rule(&self, rule: &Rule, subject: Endpoint, peer: Party, flow: &Flow) -> bool {
         // Comparing ports is far cheaper than comparing labels, and rules out most rules.
-        self.traffics(&rule.traffic, flow) && self.peers(&rule.peers, peer, subject)
+        self.traffics(&rule.traffic, flow) && self.peers(&rule.peers, peer, subject, flow)
     }
 
-    /// Whether any of the subjects holds the pod.
-    pub fn applies(&self, subjects: &[PodSet], pod: usize) -> bool {
-        subjects.iter().any(|set| self.holds(set, pod, pod))
+    /// Whether any of the subjects holds the endpoint.
+    pub fn applies(&self, subjects: &[Subject], endpoint: Endpoint) -> bool {
+        subjects.iter().any(|subject| match subject {
+            Subject::Pods(set) => matches!(endpoint, Endpoint::Pod(pod) if self.holds(set, pod, endpoint)),
+            Subject::Nodes(selector) => self.is_labelled(selector, endpoint),
+            Subject::Service(name) => matches!(endpoint, Endpoint::Service(at) if self.is_called(at, name)),
+            Subject::Group { group, within } => match self.snapshot.group(group) {
+                Ok(members) => {
+                    members.iter().any(|member| self.is_member(member, within.as_deref(), endpoint))
+                }
+                Err(NoGroup::Missing) => false,
+                // Whoever it could have meant: rules that apply to it fail closed.
+                Err(NoGroup::Unreadable(_)) => {
+                    self.is_member(&Members::Pods(PodSet::everything()), within.as_deref(), endpoint)
+                }
+            },
+        })
     }
 
-    /// Whether the pod is in the set. `subject` is the pod that relative namespaces are relative to.
-    pub fn holds(&self, set: &PodSet, pod: usize, subject: usize) -> bool {
+    /// Whether the endpoint is a member, and in that namespace. Addresses are never whom a policy applies to.
+    fn is_member(&self, member: &Members, within: Option<&str>, endpoint: Endpoint) -> bool {
+        match (member, endpoint) {
+            (Members::Pods(set), Endpoint::Pod(pod)) => {
+                within.is_none_or(|namespace| self.snapshot.namespace_of(pod).name == namespace)
+                    && self.holds(set, pod, endpoint)
+            }
+            (Members::Nodes(selector), _) => within.is_none() && self.is_labelled(selector, endpoint),
+            _ => false,
+        }
+    }
+
+    fn is_labelled(&self, selector: &Selector, endpoint: Endpoint) -> bool {
+        matches!(endpoint, Endpoint::Node(node) if selector.matches(&self.snapshot.nodes()[node].labels))
+    }
+
+    /// The service that a connection comes in through from outside.
+    pub fn entrance(&self, flow: &Flow) -> Option<usize> {
+        let outside = !self.is_pod(flow.source) && self.node_of(flow.source).is_none();
+        flow.via.filter(|_| outside)
+    }
+
+    fn is_called(&self, service: usize, name: &ServiceName) -> bool {
+        let service = &self.snapshot.services()[service];
+        service.namespace == name.namespace && service.name == name.name
+    }
+
+    /// Whether the pod is in the set. `subject` is whom relative namespaces are relative to.
+    pub fn holds(&self, set: &PodSet, pod: usize, subject: Endpoint) -> bool {
         let living = &self.snapshot.pods()[pod];
         // Host-network pods are their node: no selector finds them. The terminated are nowhere.
         !living.host_network
             && !living.terminated
+            && living.external == set.external
             && self.namespace(&set.namespaces, pod, subject)
             && set.pods.matches(&living.labels)
+            && set.account.as_ref().is_none_or(|account| living.account == *account)
     }
 
     /// Whether the pod's namespace is among these.
-    fn namespace(&self, namespaces: &Namespaces, pod: usize, subject: usize) -> bool {
+    fn namespace(&self, namespaces: &Namespaces, pod: usize, subject: Endpoint) -> bool {
         let own = self.snapshot.namespace_of(pod);
-        let subjects = self.snapshot.namespace_of(subject);
-        match namespaces {
-            Namespaces::Named(name) => own.name == *name,
-            Namespaces::Matching(selector) => selector.matches(&own.labels),
-            Namespaces::Own => own.name == subjects.name,
+        let subjects = match subject {
+            Endpoint::Pod(subject) => Some(self.snapshot.namespace_of(subject)),
+            Endpoint::Node(_) | Endpoint::Service(_) => None,
+        };
+        match (namespaces, subjects) {
+            (Namespaces::Named(name), _) => own.name == *name,
+            (Namespaces::Matching(selector), _) => selector.matches(&own.labels),
+            // Nodes have no namespace for others to be the same as, and services are for addresses.
+            (_, None) => false,
+            (Namespaces::Own, Some(subjects)) => own.name == subjects.name,
             // "To be selected a Namespace must have all of the labels defined, and they must all have the same value
             // as the subject. If empty then nothing is selected."
-            Namespaces::SameLabels(keys) => {
+            (Namespaces::SameLabels(keys), Some(subjects)) => {
                 let same =
                     |key| own.labels.get(key).is_some_and(|value| subjects.labels.get(key) == Some(value));
                 !keys.is_empty() && keys.iter().all(|key| same(key.as_str()))
             }
             // "… all of the labels, and at least one of them must have different values than the subject."
-            Namespaces::NotSameLabels(keys) => {
+            (Namespaces::NotSameLabels(keys), Some(subjects)) => {
                 let all = keys.iter().all(|key| own.labels.get(key).is_some());
                 all && keys.iter().any(|key| own.labels.get(key) != subjects.labels.get(key))
             }
@@ -85,51 +173,87 @@ impl Context<'_> {
     }
 
     /// Whether the other end is one of the peers.
-    pub fn peers(&self, peers: &Peers, party: Party, subject: usize) -> bool {
+    pub fn peers(&self, peers: &Peers, party: Party, subject: Endpoint, flow: &Flow) -> bool {
         match peers {
             Peers::Any => true,
-            Peers::Of(peers) => peers.iter().any(|peer| self.peer(peer, party, subject)),
+            Peers::Of(peers) => peers.iter().any(|peer| self.peer(peer, party, subject, flow)),
         }
     }
 
     /// Whether the other end is this peer.
-    pub fn peer(&self, peer: &Peer, party: Party, subject: usize) -> bool {
+    pub fn peer(&self, peer: &Peer, party: Party, subject: Endpoint, flow: &Flow) -> bool {
         match peer {
-            Peer::Pods(set) => matches!(party.who, Who::Pod(pod) if self.holds(set, pod, subject)),
-            Peer::Addresses(block) => {
-                let covered = self.options.ip_block_matches_pods || !self.is_pod(party);
-                covered && party.address.is_some_and(|address| block.contains(address))
-            }
-            Peer::Nodes(selector) => {
-                self.node_of(party).is_some_and(|node| selector.matches(&self.snapshot.nodes()[node].labels))
-            }
+            Peer::Pods(set) => self.is_among(set, party, subject),
+            Peer::Addresses(block) => self.is_in(std::slice::from_ref(block), party),
+            Peer::Nodes(selector) => self.is_node(selector, party),
             Peer::Names(names) => party.address.is_some_and(|address| {
                 self.snapshot.names_of(address).any(|known| names.iter().any(|name| name.matches(known)))
             }),
+            Peer::Service(name) => flow.via.is_some_and(|via| self.is_called(via, name)),
+            Peer::Group(group) => self.snapshot.group(group).is_ok_and(|members| {
+                members.iter().any(|member| match member {
+                    Members::Pods(set) => self.is_among(set, party, subject),
+                    Members::Nodes(selector) => self.is_node(selector, party),
+                    Members::Addresses(blocks) => self.is_in(blocks, party),
+                    _ => false,
+                })
+            }),
             Peer::Unknown(_) => false,
         }
+    }
+
+    fn is_among(&self, set: &PodSet, party: Party, subject: Endpoint) -> bool {
+        matches!(party.who, Who::Pod(pod) if self.holds(set, pod, subject))
+    }
+
+    fn is_in(&self, blocks: &[Block], party: Party) -> bool {
+        let covered = self.options.ip_block_matches_pods || !self.is_pod(party);
+        covered && party.address.is_some_and(|address| blocks.iter().any(|block| block.contains(address)))
+    }
+
+    fn is_node(&self, selector: &Selector, party: Party) -> bool {
+        self.node_of(party).is_some_and(|node| selector.matches(&self.snapshot.nodes()[node].labels))
     }
 
     /// Whether the connection's traffic is one of these.
     pub fn traffics(&self, matches: &TrafficMatches, flow: &Flow) -> bool {
         match matches {
             TrafficMatches::Any => true,
-            TrafficMatches::Of(matches) => {
-                matches.iter().any(|one| self.traffic(one, flow.traffic, flow.destination))
-            }
+            TrafficMatches::Of(matches) => matches.iter().any(|one| self.traffic(one, flow)),
         }
     }
 
     /// Whether the traffic is this. A port's name means the destination pod's port of that name.
-    pub fn traffic(&self, wanted: &TrafficMatch, traffic: Traffic, destination: Party) -> bool {
+    pub fn traffic(&self, wanted: &TrafficMatch, flow: &Flow) -> bool {
+        let traffic = flow.traffic;
         match wanted {
             TrafficMatch::Ports(protocol, range) => {
-                *protocol == traffic.protocol && range.contains(traffic.port)
+                *protocol == traffic.protocol && protocol.has_ports() && range.contains(traffic.port)
             }
             TrafficMatch::Named(protocol, name) => {
                 protocol.is_none_or(|protocol| protocol == traffic.protocol)
                     && traffic.protocol.has_ports()
-                    && self.named_port(destination, name, traffic) == Some(traffic.port)
+                    && self.named_port(flow.destination, name, traffic) == Some(traffic.port)
+            }
+            // A connection comes from some ephemeral port: a question that names none is matched by a rule for all of them.
+            TrafficMatch::From(range, of) => {
+                let asked = traffic.source_port.map_or(PortRange::EPHEMERAL, PortRange::single);
+                range.contains(asked.first) && range.contains(asked.last) && self.traffic(of, flow)
+            }
+            TrafficMatch::Icmp(kind, code) => {
+                let (asked_kind, asked_code) = icmp(flow);
+                traffic.protocol == Protocol::Icmp
+                    && kind.is_none_or(|kind| kind == asked_kind)
+                    && code.is_none_or(|code| code == asked_code)
+            }
+            TrafficMatch::Igmp(kind, group) => {
+                traffic.protocol == Protocol::Igmp
+                    && kind.is_none_or(|kind| traffic.icmp.is_some_and(|(asked, _)| asked == kind))
+                    && group.is_none_or(|group| match flow.destination.address {
+                        Some(address) if address.is_multicast() => address == group,
+                        // Asked about who receives it, it may be about any group.
+                        _ => true,
+                    })
             }
             TrafficMatch::Unknown(_) => false,
         }
@@ -147,7 +271,10 @@ impl Context<'_> {
 
     /// Whether the party is a pod of the pod network.
     pub fn is_pod(&self, party: Party) -> bool {
-        matches!(party.who, Who::Pod(pod) if !self.snapshot.pods()[pod].host_network)
+        matches!(party.who, Who::Pod(pod) if {
+            let pod = &self.snapshot.pods()[pod];
+            !pod.host_network && !pod.external
+        })
     }
 
     /// The node that the party is, itself or as a host-network pod.
@@ -188,4 +315,11 @@ impl Context<'_> {
             Direction::Ingress => (flow.destination, flow.source),
         }
     }
+}
+
+/// Type and code of an ICMP question. One that names no type is about a ping, and one that names no code about code 0.
+fn icmp(flow: &Flow) -> (u8, u8) {
+    let six = flow.destination.address.or(flow.source.address).map(Family::of) == Some(Family::V6);
+    let ping = if six { 128 } else { 8 };
+    flow.traffic.icmp.map_or((ping, 0), |(kind, code)| (kind, code.unwrap_or(0)))
 }

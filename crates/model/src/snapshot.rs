@@ -11,12 +11,14 @@ use smol_str::SmolStr;
 
 use crate::cluster::{Endpoints, NAMESPACE_NAME_LABEL, Namespace, Node, Owner, Pod, Service, Workload};
 use crate::flow::{Party, Who};
-use crate::group::Group;
+use crate::group::{Group, GroupName, Members};
 use crate::label::Labels;
-use crate::policy::{Direction, Placement, Policy, Priority, Tier};
+use crate::policy::{Direction, Placement, Policy, Priority, Subject, Tier};
 
+mod groups;
 mod resolve;
 
+use groups::Resolved;
 pub use resolve::ResolveError;
 
 /// The objects of a snapshot, in any order.
@@ -57,9 +59,13 @@ pub struct Snapshot {
     services: Vec<Service>,
     endpoints: Vec<Endpoints>,
     policies: Vec<Policy>,
-    names: BTreeMap<String, Vec<IpAddr>>,
+    /// For each address the DNS names that stand for it.
+    names: HashMap<IpAddr, Vec<String>>,
+    groups: BTreeMap<GroupName, Resolved>,
     ranked: Vec<RankedRule>,
     unplaced: Vec<usize>,
+    /// Whether a ranked rule has a subject that is no pod.
+    beyond_pods: bool,
     /// Who made a workload, as a CronJob makes Jobs.
     made_by: HashMap<WorkloadKey, Owner>,
     namespace_by_name: HashMap<SmolStr, usize>,
@@ -86,6 +92,18 @@ pub struct RankedRule {
     pub policy: usize,
     /// The rule's place in the policy.
     pub rule: usize,
+    /// Whether the policy names a tier that does not exist. It comes before all others then and fails closed: what it
+    /// allows is not allowed, and what it passes or refuses is refused.
+    pub unplaced: bool,
+}
+
+/// Why nobody can say who is in a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoGroup<'s> {
+    /// There is no such group.
+    Missing,
+    /// It is there, and this of it cannot be read.
+    Unreadable(&'s str),
 }
 
 /// The steps of the pipeline, in order.
@@ -97,6 +115,18 @@ pub enum Stage {
     NetworkPolicy,
     /// Tiers from 253: the first rule that matches decides; Pass leads to the end.
     Baseline,
+}
+
+// === impl NoGroup ===
+
+impl<'s> NoGroup<'s> {
+    /// In words.
+    pub fn as_str(self) -> &'s str {
+        match self {
+            NoGroup::Missing => "a group that does not exist",
+            NoGroup::Unreadable(what) => what,
+        }
+    }
 }
 
 // === impl Stage ===
@@ -126,10 +156,8 @@ impl Snapshot {
             groups,
             names,
         } = objects;
-        drop(groups);
         let pods = with_stand_ins(pods, &workloads);
-        let mut snapshot =
-            Snapshot { pods, nodes, services, endpoints, policies, names, ..Snapshot::default() };
+        let mut snapshot = Snapshot { pods, nodes, services, endpoints, policies, ..Snapshot::default() };
         let identity = |pod: &Pod| (pod.namespace.clone(), pod.name.clone(), pod.stand_in.clone());
         snapshot.pods.sort_by_cached_key(identity);
         snapshot.made_by = workloads.into_iter().filter_map(maker).collect();
@@ -139,6 +167,8 @@ impl Snapshot {
         snapshot.place_namespaces(namespaces);
         snapshot.index();
         snapshot.rank(&tiers);
+        snapshot.groups = groups::resolve(groups, &snapshot.services);
+        snapshot.name(names);
         snapshot
     }
 
@@ -172,7 +202,7 @@ impl Snapshot {
         &self.ranked
     }
 
-    /// Policies that name a tier which does not exist: they have no place, and do nothing.
+    /// Policies that name a tier which does not exist.
     pub fn unplaced(&self) -> impl Iterator<Item = &Policy> {
         self.unplaced.iter().map(|index| &self.policies[*index])
     }
@@ -232,10 +262,26 @@ impl Snapshot {
 
     /// The DNS names that are known to stand for an address.
     pub fn names_of(&self, address: IpAddr) -> impl Iterator<Item = &str> {
-        self.names
-            .iter()
-            .filter(move |(_, addresses)| addresses.contains(&address))
-            .map(|(name, _)| name.as_str())
+        self.names.get(&address).into_iter().flatten().map(String::as_str)
+    }
+
+    /// Who is in a group, without groups in groups; or why nobody can say.
+    pub fn group(&self, name: &GroupName) -> Result<&[Members], NoGroup<'_>> {
+        match self.groups.get(name) {
+            Some(Ok(members)) => Ok(members),
+            Some(Err(what)) => Err(NoGroup::Unreadable(what)),
+            None => Err(NoGroup::Missing),
+        }
+    }
+
+    /// The groups there are, by name.
+    pub fn groups(&self) -> impl Iterator<Item = &GroupName> {
+        self.groups.keys()
+    }
+
+    /// Whether a rule applies to nodes or services, not only to pods.
+    pub fn has_rules_beyond_pods(&self) -> bool {
+        self.beyond_pods
     }
 
     /// A party in words: `shop/web 10.1.0.12`, `node worker-0`, `203.0.113.7`.
@@ -323,17 +369,15 @@ impl Snapshot {
         for (policy_index, policy) in self.policies.iter().enumerate() {
             let Placement::Tier { tier, priority } = &policy.placement else { continue };
             let (number, name) = match tier {
-                Tier::Fixed(number, name) => (*number, SmolStr::new_static(name)),
-                Tier::Named(name) => match tiers.get(name) {
-                    Some(number) => (*number, name.clone()),
-                    None => {
-                        self.unplaced.push(policy_index);
-                        continue;
-                    }
-                },
+                Tier::Fixed(number, name) => (Some(*number), SmolStr::new_static(name)),
+                Tier::Named(name) => (tiers.get(name).copied(), name.clone()),
             };
+            if number.is_none() {
+                self.unplaced.push(policy_index);
+            }
             self.ranked.extend(policy.rules.iter().enumerate().map(|(rule_index, rule)| RankedRule {
-                tier: number,
+                tier: number.unwrap_or(0),
+                unplaced: number.is_none(),
                 tier_name: name.clone(),
                 priority: *priority,
                 index: rule.index,
@@ -342,8 +386,30 @@ impl Snapshot {
             }));
         }
         // Policies are sorted by (kind, namespace, name) already, so their place is the rest of the rank.
-        let rank = |rule: &RankedRule| (rule.tier, rule.priority, rule.index, rule.policy);
+        let rank = |rule: &RankedRule| (!rule.unplaced, rule.tier, rule.priority, rule.index, rule.policy);
         self.ranked.sort_by_key(|a| rank(a));
+        let rules = self.ranked.iter().map(|ranked| &self.policies[ranked.policy].rules[ranked.rule]);
+        let beyond = |subject: &Subject| !matches!(subject, Subject::Pods(_));
+        self.beyond_pods = rules.flat_map(|rule| rule.subjects.iter()).any(beyond);
+    }
+
+    /// Notes what names stand for: those that are given, and those of headless services, which stand for their pods.
+    fn name(&mut self, given: BTreeMap<String, Vec<IpAddr>>) {
+        let mut names = given;
+        for service in self.services.iter().filter(|service| service.headless) {
+            let name = format!("{}.{}.svc.cluster.local", service.name, service.namespace);
+            let pods = self.pods_behind(service).flat_map(|pod| self.pods[pod].addresses.iter().copied());
+            let listed = self.endpoints_of_service(service).flat_map(|e| e.ready.iter().copied());
+            names.entry(name).or_default().extend(pods.chain(listed));
+        }
+        for (name, addresses) in names {
+            for address in addresses {
+                let known = self.names.entry(address).or_default();
+                if !known.contains(&name) {
+                    known.push(name.clone());
+                }
+            }
+        }
     }
 
     /// The union policies that say something about a direction: their places.

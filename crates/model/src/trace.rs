@@ -11,8 +11,8 @@ use smol_str::SmolStr;
 use crate::address::{Family, NotInBlock};
 use crate::diagnostic::Location;
 use crate::flow::{Flow, Party, Who};
-use crate::matching::Context;
-use crate::policy::{Action, Direction, Object, Peer, Peers, Rule, TrafficMatch, TrafficMatches};
+use crate::matching::{Context, Endpoint};
+use crate::policy::{Action, Direction, Layer7, Object, Peer, Peers, Rule, TrafficMatch, TrafficMatches};
 use crate::traffic::PortRange;
 
 /// What becomes of a connection.
@@ -96,6 +96,8 @@ pub struct Decision {
     pub action: Action,
     /// Set when the rule could not be read and was taken for a deny: what could not be read.
     pub failed_closed: Option<String>,
+    /// What the connection must carry, on layer 7, for an Allow to hold: any of these, or anything when there is none.
+    pub conditions: Vec<Layer7>,
     /// In union stages: the other policies that allow it as well.
     pub also: Vec<Arc<Object>>,
     /// The stage it stands in.
@@ -120,6 +122,8 @@ pub struct RuleRef {
 pub enum StageName {
     /// A tier: number and name.
     Tier(u8, SmolStr),
+    /// No tier: policies name one that does not exist.
+    NoTier(SmolStr),
     /// The NetworkPolicy stage.
     NetworkPolicy,
 }
@@ -231,6 +235,13 @@ impl Verdict {
 // === impl Evaluation ===
 
 impl Evaluation {
+    /// What the connection must carry, on layer 7, for an allowance to hold; each side has a list of its own, of which one
+    /// must hold. Empty when the verdict holds whatever it carries.
+    pub fn conditions(&self) -> Vec<&[Layer7]> {
+        let sides = [&self.egress, &self.ingress].into_iter().filter(|_| self.verdict == Verdict::Allow);
+        sides.map(|side| side.because.conditions()).filter(|conditions| !conditions.is_empty()).collect()
+    }
+
     /// The objects that decided it, on either side: of the rule that hit and of all that would have in a union, or of
     /// all that isolate.
     pub fn decided_by(&self) -> impl Iterator<Item = &Arc<Object>> {
@@ -241,6 +252,14 @@ impl Evaluation {
 // === impl Because ===
 
 impl Because {
+    /// What the connection must carry, on layer 7, for an allowance to hold: any of these.
+    pub fn conditions(&self) -> &[Layer7] {
+        match self {
+            Because::Rule(decision) => &decision.conditions,
+            _ => &[],
+        }
+    }
+
     /// The objects that decided.
     pub fn objects(&self) -> impl Iterator<Item = &Arc<Object>> {
         let (first, rest): (Option<&Arc<Object>>, &[Arc<Object>]) = match self {
@@ -258,6 +277,7 @@ impl std::fmt::Display for StageName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             StageName::Tier(number, name) => write!(f, "{name} ({number})"),
+            StageName::NoTier(name) => write!(f, "{name} (no such tier)"),
             StageName::NetworkPolicy => f.write_str("NetworkPolicy"),
         }
     }
@@ -299,11 +319,11 @@ impl Cause {
 
 impl Context<'_> {
     /// Why a rule does not match a connection, or what in it cannot be read.
-    pub(crate) fn reason(&self, rule: &Rule, subject: usize, peer: Party, flow: &Flow) -> StepResult {
-        if let Some(what) = rule.unknown() {
+    pub(crate) fn reason(&self, rule: &Rule, subject: Endpoint, peer: Party, flow: &Flow) -> StepResult {
+        if let Some(what) = self.unknown(rule) {
             return StepResult::FailedClosed { why: what.to_owned() };
         }
-        if !self.peers(&rule.peers, peer, subject) {
+        if !self.peers(&rule.peers, peer, subject, flow) {
             let (cause, why) = self.why_not_peer(&rule.peers, peer, subject);
             return StepResult::NotMatched { cause, why, only: self.traffics(&rule.traffic, flow) };
         }
@@ -314,7 +334,7 @@ impl Context<'_> {
         StepResult::Matched
     }
 
-    fn why_not_peer(&self, peers: &Peers, party: Party, subject: usize) -> (Cause, String) {
+    fn why_not_peer(&self, peers: &Peers, party: Party, subject: Endpoint) -> (Cause, String) {
         let peers = match peers {
             Peers::Any => &[],
             Peers::Of(peers) => peers.as_slice(),
@@ -337,7 +357,7 @@ impl Context<'_> {
         }
     }
 
-    fn why_not_one_peer(&self, peer: &Peer, party: Party, subject: usize) -> (Cause, String) {
+    fn why_not_one_peer(&self, peer: &Peer, party: Party, subject: Endpoint) -> (Cause, String) {
         let who = self.snapshot.describe(party);
         let reason = match (peer, party.who) {
             (Peer::Addresses(block), _) => return self.why_not_block(block, party, &who),
@@ -348,8 +368,7 @@ impl Context<'_> {
             }
             (Peer::Pods(set), Who::Pod(pod)) => {
                 let labels = &self.snapshot.pods()[pod].labels;
-                let in_namespace =
-                    crate::policy::PodSet { pods: Default::default(), namespaces: set.namespaces.clone() };
+                let in_namespace = crate::policy::PodSet { pods: Default::default(), ..set.clone() };
                 if self.holds(&in_namespace, pod, subject)
                     && let Some(unmet) = set.pods.unmet(labels)
                 {
@@ -367,6 +386,8 @@ impl Context<'_> {
             (Peer::Names(_), _) => {
                 format!("{who} is not known to be {peer}")
             }
+            (Peer::Service(_), _) => format!("the connection does not go through {peer}"),
+            (Peer::Group(_), _) => format!("{who} is not in {peer}"),
             (Peer::Unknown(what), _) => format!("unknown peer: {what}"),
         };
         (Cause::Peer, reason)
@@ -400,13 +421,7 @@ impl Context<'_> {
             TrafficMatches::Of(matches) => matches,
         };
         let traffic = flow.traffic;
-        let same_protocol = |one: &TrafficMatch| match one {
-            TrafficMatch::Ports(protocol, _) | TrafficMatch::Named(Some(protocol), _) => {
-                *protocol == traffic.protocol
-            }
-            TrafficMatch::Named(None, _) => traffic.protocol.has_ports(),
-            TrafficMatch::Unknown(_) => false,
-        };
+        let same_protocol = |one: &TrafficMatch| one.is_about(traffic.protocol);
         let cause = if matches.iter().any(same_protocol) { Cause::Port } else { Cause::Protocol };
         let named = matches.iter().find_map(|one| match one {
             TrafficMatch::Named(_, name) if matches.len() == 1 && same_protocol(one) => Some(name),
@@ -423,11 +438,23 @@ impl Context<'_> {
                 }
             }
             None if matches.is_empty() => "its list of ports is empty, so it matches no traffic".to_owned(),
+            None if needs_a_source_port(matches, traffic.source_port) => {
+                let all = PortRange::EPHEMERAL;
+                format!(
+                    "{traffic} may come from any port of {all}, and the rule is for {}",
+                    listed(matches, "ports")
+                )
+            }
             None if matches.len() == 1 => format!("{traffic} is not {}", in_words(&matches[0])),
             None => format!("{traffic} is none of {}", listed(matches, "ports")),
         };
         (cause, why)
     }
+}
+
+/// Whether the question would have to name a source port to be answered by these.
+fn needs_a_source_port(matches: &[TrafficMatch], given: Option<u16>) -> bool {
+    given.is_none() && matches.iter().all(|one| matches!(one, TrafficMatch::From(..)))
 }
 
 fn in_words(one: &TrafficMatch) -> String {

@@ -16,6 +16,8 @@ pub enum Protocol {
     Sctp,
     /// ICMP, and ICMPv6 on IPv6.
     Icmp,
+    /// IGMP, by which hosts join multicast groups.
+    Igmp,
 }
 
 /// Ports from first to last, both included.
@@ -36,7 +38,7 @@ pub struct Traffic {
     pub port: u16,
     /// The source's port, where the question names one.
     pub source_port: Option<u16>,
-    /// Type and code, for ICMP, where the question names them.
+    /// Type and code, for ICMP, and the type for IGMP, where the question names them.
     pub icmp: Option<(u8, Option<u8>)>,
 }
 
@@ -44,7 +46,9 @@ pub struct Traffic {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TrafficError {
     /// The protocol is none of ours.
-    #[error("unknown protocol {0:?}: expected tcp/PORT, udp/PORT, sctp/PORT or icmp[/TYPE[/CODE]]")]
+    #[error(
+        "unknown protocol {0:?}: expected tcp/PORT, udp/PORT, sctp/PORT, icmp[/TYPE[/CODE]] or igmp[/TYPE]"
+    )]
     Protocol(String),
     /// The right thing in another form.
     #[error("{0:?} is no traffic: write {1}")]
@@ -53,7 +57,7 @@ pub enum TrafficError {
     #[error("{0:?} is not a port: expected a number from 1 to 65535, as in {1}/80")]
     Port(String, Protocol),
     /// Not a number from 0 to 255.
-    #[error("{0:?} is not an ICMP type or code: expected a number from 0 to 255")]
+    #[error("{0:?} is not an ICMP or IGMP type or code: expected a number from 0 to 255")]
     Icmp(String),
     /// More text than a traffic has.
     #[error("cannot read {0:?} after the traffic: expected nothing, or `sport PORT`")]
@@ -68,7 +72,7 @@ pub enum TrafficError {
 impl Protocol {
     /// Whether it has ports.
     pub fn has_ports(self) -> bool {
-        self != Protocol::Icmp
+        !matches!(self, Protocol::Icmp | Protocol::Igmp)
     }
 
     /// The name as Kubernetes writes it.
@@ -78,6 +82,7 @@ impl Protocol {
             Protocol::Udp => "UDP",
             Protocol::Sctp => "SCTP",
             Protocol::Icmp => "ICMP",
+            Protocol::Igmp => "IGMP",
         }
     }
 
@@ -96,6 +101,7 @@ impl fmt::Display for Protocol {
             Protocol::Udp => "udp",
             Protocol::Sctp => "sctp",
             Protocol::Icmp => "icmp",
+            Protocol::Igmp => "igmp",
         })
     }
 }
@@ -105,6 +111,9 @@ impl fmt::Display for Protocol {
 impl PortRange {
     /// Every port.
     pub const ALL: PortRange = PortRange { first: 0, last: u16::MAX };
+
+    /// The ports that a host opens connections from, unless told otherwise: Linux's own default.
+    pub const EPHEMERAL: PortRange = PortRange { first: 32768, last: 60999 };
 
     /// One port.
     pub fn single(port: u16) -> Self {
@@ -138,10 +147,10 @@ impl Traffic {
 impl fmt::Display for Traffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.protocol, self.icmp) {
-            (Protocol::Icmp, None) => f.write_str("icmp"),
-            (Protocol::Icmp, Some((kind, None))) => write!(f, "icmp/{kind}"),
-            (Protocol::Icmp, Some((kind, Some(code)))) => write!(f, "icmp/{kind}/{code}"),
-            (protocol, _) => write!(f, "{protocol}/{}", self.port),
+            (protocol, _) if protocol.has_ports() => write!(f, "{protocol}/{}", self.port),
+            (protocol, None) => write!(f, "{protocol}"),
+            (protocol, Some((kind, None))) => write!(f, "{protocol}/{kind}"),
+            (protocol, Some((kind, Some(code)))) => write!(f, "{protocol}/{kind}/{code}"),
         }?;
         match self.source_port {
             Some(port) => write!(f, " sport {port}"),
@@ -163,13 +172,17 @@ impl FromStr for Traffic {
             "udp" => Protocol::Udp,
             "sctp" => Protocol::Sctp,
             "icmp" => Protocol::Icmp,
+            "igmp" => Protocol::Igmp,
             _ => return Err(TrafficError::protocol(name)),
         };
         let mut traffic = Traffic::new(protocol, 0);
         if protocol.has_ports() {
             traffic.port = port(parts.next().unwrap_or(""), protocol)?;
         } else if let Some(kind) = parts.next() {
-            let code = parts.next().map(icmp_number).transpose()?;
+            let code = match protocol {
+                Protocol::Icmp => parts.next().map(icmp_number).transpose()?,
+                _ => None,
+            };
             traffic.icmp = Some((icmp_number(kind)?, code));
         }
         if let Some(rest) = parts.next() {
@@ -231,6 +244,7 @@ mod tests {
         "icmp" => "icmp";
         "icmp/8" => "icmp/8";
         "icmp/3/1" => "icmp/3/1";
+        "igmp/17" => "igmp/17";
     }
 
     #[test]
@@ -250,6 +264,7 @@ mod tests {
             "tcp/http",
             "tcp/80/x",
             "icmp/256",
+            "igmp/17/0",
             "gre",
             "tcp/80 sport",
             "icmp sport 5",

@@ -8,15 +8,17 @@ mod builders;
 
 use builders::*;
 use palisade_model::address::Block;
-use palisade_model::cluster::Pod;
+use palisade_model::cluster::{Pod, Service};
 use palisade_model::evaluate::evaluate;
 use palisade_model::flow::{Flow, Who};
+use palisade_model::group::{Group, GroupName, Members};
 use palisade_model::options::{HostNetworkPods, Options, SelfTraffic};
 use palisade_model::policy::{
-    Action, Direction, Namespaces, Peer, Peers, PodSet, Policy, Rule, TrafficMatch, TrafficMatches,
+    Action, Direction, DomainName, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule, ServiceName,
+    Subject, Tier, TrafficMatch, TrafficMatches,
 };
 use palisade_model::snapshot::{Objects, Snapshot};
-use palisade_model::traffic::{Protocol, Traffic};
+use palisade_model::traffic::{PortRange, Protocol, Traffic};
 use palisade_model::verdicts::Verdicts;
 
 /// The world of the builders with a host-network, a terminated and an address-less pod.
@@ -25,6 +27,11 @@ fn objects(policies: Vec<Policy>) -> Objects {
     objects.pods.push(Pod { host_network: true, ..pod("x", "host", "app=a", "172.18.0.2") });
     objects.pods.push(Pod { terminated: true, ..pod("y", "done", "app=a", "10.0.9.9") });
     objects.pods.push(pod("z", "new", "app=b", ""));
+    objects.pods.push(Pod { external: true, ..pod("x", "vm", "app=a", "198.51.100.9") });
+    objects.pods.push(Pod { account: "robot".into(), ..pod("x", "c", "app=a", "10.0.7.7") });
+    objects.services = vec![service("x", "web", "app=a"), service("z", "web", "app=b")];
+    objects.groups = groups();
+    objects.names.insert("api.example.com".to_owned(), vec!["203.0.113.7".parse().unwrap()]);
     objects.policies = policies;
     objects
 }
@@ -39,12 +46,22 @@ fn all_flows(snapshot: &Snapshot) -> Vec<Flow> {
         Traffic::new(Protocol::Tcp, 80),
         Traffic::new(Protocol::Tcp, 81),
         Traffic::new(Protocol::Udp, 53),
+        Traffic { source_port: Some(4000), ..Traffic::new(Protocol::Tcp, 80) },
         Traffic { icmp: Some((8, None)), ..Traffic::new(Protocol::Icmp, 0) },
+        Traffic { icmp: Some((17, None)), ..Traffic::new(Protocol::Igmp, 0) },
     ];
     let mut flows = Vec::new();
     for source in &ends {
         for destination in &ends {
             flows.extend(traffic.iter().map(|traffic| snapshot.flow(*source, *destination, *traffic)));
+        }
+        for (index, service) in snapshot.services().iter().enumerate() {
+            let behind = ends.iter().filter(|(who, _)| match who {
+                Who::Pod(pod) => snapshot.pods()[*pod].namespace == service.namespace,
+                _ => false,
+            });
+            let flow = |end: &_| snapshot.flow(*source, *end, traffic[0]);
+            flows.extend(behind.map(|pod| Flow { via: Some(index), ..flow(pod) }));
         }
     }
     flows
@@ -65,8 +82,50 @@ fn subjects() -> Vec<PodSet> {
     vec![PodSet::everything(), PodSet::all_of("x"), pods("team=red", "app=a")]
 }
 
+/// What only rules of tiers apply to.
+fn other_subjects() -> Vec<Subject> {
+    let group = |name: &str, within: Option<&str>| Subject::Group {
+        group: GroupName { namespace: None, name: name.into() },
+        within: within.map(Into::into),
+    };
+    vec![
+        PodSet { account: Some("robot".into()), ..PodSet::all_of("x") }.into(),
+        PodSet { external: true, ..PodSet::everything() }.into(),
+        Subject::Nodes(selector("kind=node")),
+        Subject::Service(ServiceName { namespace: "x".into(), name: "web".into() }),
+        group("family", None),
+        group("family", Some("y")),
+        group("missing", None),
+    ]
+}
+
+fn groups() -> Vec<Group> {
+    let group = |name: &str, members| Group { object: object("ClusterGroup", None, name), members };
+    let block = Block::new("203.0.113.0/24".parse().unwrap(), []);
+    vec![
+        group("red", Members::Pods(pods("team=red", ""))),
+        group("outside", Members::Addresses(vec![block])),
+        group("nodes", Members::Nodes(selector("kind=node"))),
+        group("web", Members::Service(ServiceName { namespace: "x".into(), name: "web".into() })),
+        group("family", Members::Children(["red", "nodes", "gone"].map(Into::into).to_vec())),
+        group("deep", Members::Children(vec!["family".into()])),
+        group("broken", Members::Unknown("new".to_owned())),
+    ]
+}
+
+fn service(namespace: &str, name: &str, text: &str) -> Service {
+    Service {
+        namespace: namespace.into(),
+        name: name.into(),
+        headless: true,
+        selector: Some(selector(text)),
+        ..Service::default()
+    }
+}
+
 fn peer_lists() -> Vec<Peers> {
-    let relative = |namespaces| Peer::Pods(PodSet { namespaces, pods: Default::default() });
+    let group = |name: &str| Peer::Group(GroupName { namespace: None, name: name.into() });
+    let relative = |namespaces| Peer::Pods(PodSet::new(namespaces, Default::default()));
     vec![
         Peers::Any,
         peers([]),
@@ -76,6 +135,13 @@ fn peer_lists() -> Vec<Peers> {
         peers([Peer::Addresses(Block::new("10.0.0.0/8".parse().unwrap(), ["10.0.1.0/24".parse().unwrap()]))]),
         peers([Peer::Nodes(selector(""))]),
         peers([Peer::Unknown("new".to_owned()), Peer::Pods(pods("ns=y", ""))]),
+        peers([group("family"), group("outside")]),
+        peers([group("web")]),
+        peers([group("missing")]),
+        peers([group("deep")]),
+        peers([group("broken")]),
+        peers([Peer::Service(ServiceName { namespace: "x".into(), name: "web".into() })]),
+        peers([Peer::Names(vec![DomainName::form("*example.com"), DomainName::form("web.z.svc*")])]),
     ]
 }
 
@@ -87,6 +153,14 @@ fn traffics() -> Vec<TrafficMatches> {
         TrafficMatches::Of(vec![
             TrafficMatch::Named(None, "web".into()),
             TrafficMatch::Unknown("new".to_owned()),
+        ]),
+        TrafficMatches::Of(vec![
+            TrafficMatch::From(
+                PortRange { first: 4000, last: 5000 },
+                Box::new(TrafficMatch::Named(Some(Protocol::Tcp), "web".into())),
+            ),
+            TrafficMatch::Icmp(Some(8), Some(0)),
+            TrafficMatch::Igmp(Some(17), None),
         ]),
     ]
 }
@@ -140,6 +214,19 @@ impl Dice {
     fn policy(&mut self, name: &str) -> Policy {
         let subject = self.one(&subjects());
         let count = self.roll(4);
+        if self.roll(4) == 0 {
+            let subject = self.one(&other_subjects());
+            let action = self.one(&ACTIONS);
+            let (peers, traffic) = (self.one(&peer_lists()), self.one(&traffics()));
+            let rule = rule(self.one(&Direction::BOTH), action, subject, peers, traffic);
+            let mut policy = tiered(name, self.one(&[100, 253]), 1.0, [rule]);
+            if let Placement::Tier { tier, .. } = &mut policy.placement
+                && self.roll(4) == 0
+            {
+                *tier = Tier::Named("missing".into());
+            }
+            return policy;
+        }
         if self.roll(3) == 0 {
             let isolates: &[Direction] =
                 self.one(&[&[][..], &[Direction::Ingress], &[Direction::Egress], &Direction::BOTH]);
@@ -171,6 +258,22 @@ fn for_random_worlds_under_all_options() {
             self_traffic: dice.one(&[SelfTraffic::Allow, SelfTraffic::Evaluate]),
         };
         flows += agree(policies, &options);
+    }
+    assert!(flows > 100_000, "{flows}");
+}
+
+#[test]
+fn for_every_subject_that_is_no_plain_pod_set() {
+    let mut flows = 0;
+    for direction in Direction::BOTH {
+        for subject in other_subjects() {
+            for peers in peer_lists() {
+                for action in ACTIONS {
+                    let shape = rule(direction, action, subject.clone(), peers.clone(), TrafficMatches::Any);
+                    flows += agree(vec![tiered("t", 100, 1.0, [shape])], &Options::default());
+                }
+            }
+        }
     }
     assert!(flows > 100_000, "{flows}");
 }

@@ -198,7 +198,7 @@ fn the_decision_of_an_unreadable_deny_says_so() {
 #[test]
 fn relative_namespaces_are_relative_to_the_subject() {
     let from = |namespaces| {
-        let set = PodSet { namespaces, pods: Default::default() };
+        let set = PodSet::new(namespaces, Default::default());
         let allow = rule(Ingress, Allow, PodSet::everything(), peers([Peer::Pods(set)]), TrafficMatches::Any);
         with([tiered("t", 100, 1.0, [allow, every(Ingress, Deny)])])
     };

@@ -188,10 +188,17 @@ fn service(objects: &mut Objects, target: TargetPort) {
         namespace: "x".into(),
         name: "s".into(),
         addresses: vec!["10.96.0.1".parse().unwrap()],
-        ports: vec![ServicePort { name: "".into(), protocol: Protocol::Tcp, port: 8080, target }],
+        ports: vec![ServicePort {
+            name: "".into(),
+            protocol: Protocol::Tcp,
+            port: 8080,
+            node_port: None,
+            target,
+        }],
         publish_not_ready: false,
         selector: Some(selector("app=b")),
         at: None,
+        ..Service::default()
     });
 }
 

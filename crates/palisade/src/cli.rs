@@ -12,8 +12,8 @@ const STYLES: Styles = Styles::styled()
 /// Every network-policy dialect in, one verdict out.
 ///
 /// Palisade reads Kubernetes manifests and the network policies among them (NetworkPolicy v1 and the 2016 API,
-/// AdminNetworkPolicy, BaselineAdminNetworkPolicy, ClusterNetworkPolicy, Thorium's tool policies), merges them in one ordered pipeline and says
-/// what they allow together, and why.
+/// AdminNetworkPolicy, BaselineAdminNetworkPolicy, ClusterNetworkPolicy, Thorium's tool policies), merges them in
+/// one ordered pipeline and says what they allow together, and why.
 #[derive(Debug, Parser)]
 #[command(name = "palisade", version, styles = STYLES, propagate_version = true, after_help = EXAMPLES)]
 pub struct Cli {
@@ -68,7 +68,7 @@ pub enum Command {
 ///
 /// A flow is SOURCE -> DESTINATION TRAFFIC. An endpoint is namespace/pod (or the workload's name; * may stand for
 /// either part, or end it), ip:ADDRESS, node:NAME, or as destination svc:namespace/name. Traffic is tcp/PORT, udp/PORT,
-/// sctp/PORT or icmp[/TYPE[/CODE]], with `sport PORT` for a source port.
+/// sctp/PORT, icmp[/TYPE[/CODE]] or igmp[/TYPE], with `sport PORT` for a source port.
 ///
 /// Exit code: 0 allowed, 1 denied, 2 not answerable.
 #[derive(Debug, Args)]

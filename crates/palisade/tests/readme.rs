@@ -1,4 +1,5 @@
 //! What README shows is what the program prints: every `$ palisade …` in it is run, and its output compared.
+//! `make docs` runs this with `PALISADE_UPDATE_README` set, which writes the output into README instead.
 
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -56,9 +57,36 @@ fn run(arguments: &[String]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
+/// The page with the output of its commands as it is now.
+fn renewed(page: &str) -> String {
+    let mut out = String::new();
+    let (mut inside, mut ours) = (false, false);
+    for line in page.lines() {
+        if line.starts_with("```") {
+            (inside, ours) = (line == "```console", false);
+        }
+        let command = line.strip_prefix("$ palisade ").filter(|_| inside);
+        if command.is_some() || !ours {
+            out.push_str(line);
+            out.push('\n');
+        }
+        if let Some(command) = command {
+            ours = true;
+            out.push_str(run(&words(command)).trim_end());
+            out.push('\n');
+        }
+    }
+    out
+}
+
 #[test]
 fn readme_shows_what_the_program_prints() {
-    let page = std::fs::read_to_string(root().join("README.md")).expect("README.md");
+    let file = root().join("README.md");
+    let page = std::fs::read_to_string(&file).expect("README.md");
+    if std::env::var_os("PALISADE_UPDATE_README").is_some() {
+        std::fs::write(&file, renewed(&page)).expect("README.md can be written");
+        return;
+    }
     let commands = shown(&page);
     let palisade: Vec<_> =
         commands.iter().filter_map(|(c, out)| Some((c.strip_prefix("palisade ")?, out))).collect();

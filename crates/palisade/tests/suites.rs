@@ -40,6 +40,11 @@ suite! {
     npa_v1alpha1: "suites/npa-v1alpha1", 92 cases, 289 flows;
     npa_v1alpha2: "suites/npa-v1alpha2", 116 cases, 483 flows;
     admin_validation: "suites/admin-validation", 767 cases, 767 flows;
+    antrea_validation: "suites/antrea-validation", 775 cases, 775 flows;
+    antrea: "suites/antrea", 281 cases, 15438 flows;
+    antrea_2020: "suites/antrea-2020", 45 cases, 3933 flows;
+    antrea_order: "suites/antrea-order", 96 cases, 1246 flows;
+    antrea_decisions: "suites/antrea-decisions", 59 cases, 1172 flows;
     decisions: "suites/decisions", 47 cases, 376 flows;
     thorium: "suites/thorium", 91 cases, 91 flows;
     thorium_document: "suites/thorium-document", 89 cases, 259 flows;

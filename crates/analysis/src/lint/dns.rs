@@ -4,12 +4,12 @@ use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::matching::Context;
 use palisade_model::options::Options;
 use palisade_model::policy::{
-    Action, Direction, Namespaces, Peers, PodSet, Policy, Rule, TrafficMatch, TrafficMatches,
+    Action, Direction, Namespaces, Peers, PodSet, Policy, Rule, Subject, TrafficMatch, TrafficMatches,
 };
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::Protocol;
 
-use super::{about, pods_of};
+use super::{about, pods_under};
 
 /// The code.
 pub static NO_DNS: Code = Code {
@@ -25,12 +25,8 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
         |rule: &&Rule| rule.direction == Direction::Egress && rule.action == Action::Allow && opens_dns(rule);
     let openers: Vec<&Rule> =
         snapshot.policies().iter().flat_map(|policy| &policy.rules).filter(egress).collect();
-    let selected = |subjects: &[PodSet]| -> Vec<usize> {
-        let mut selected = Vec::new();
-        for set in subjects {
-            selected.extend(pods_of(snapshot, &set.namespaces).filter(|pod| context.holds(set, *pod, *pod)));
-        }
-        selected
+    let selected = |subjects: &[Subject]| -> Vec<usize> {
+        subjects.iter().flat_map(|subject| pods_under(&context, subject)).collect()
     };
     let mut may_look_up = vec![false; snapshot.pods().len()];
     for pod in openers.iter().flat_map(|rule| selected(&rule.subjects)) {
@@ -65,8 +61,10 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
 }
 
 fn same_namespace(rule: &Rule, policy: &Policy) -> bool {
-    rule.subjects.iter().any(|set| match &set.namespaces {
-        Namespaces::Named(name) => policy.object.namespace.as_ref() == Some(name),
+    rule.subjects.iter().any(|subject| match subject {
+        Subject::Pods(PodSet { namespaces: Namespaces::Named(name), .. }) => {
+            policy.object.namespace.as_ref() == Some(name)
+        }
         _ => true,
     })
 }
@@ -82,7 +80,11 @@ fn opens_dns(rule: &Rule) -> bool {
             TrafficMatch::Named(protocol, name) => {
                 protocol.is_none_or(|protocol| protocol == Protocol::Udp) && name.contains("dns")
             }
-            TrafficMatch::Unknown(_) => false,
+            // From some source ports is not enough for a resolver.
+            TrafficMatch::From(..)
+            | TrafficMatch::Icmp(..)
+            | TrafficMatch::Igmp(..)
+            | TrafficMatch::Unknown(_) => false,
         }),
     };
     somebody && traffic && rule.unknown().is_none()

@@ -5,16 +5,20 @@
 //! object as written (an empty `egress` without `policyTypes`) is not here but with its dialect's validation.
 
 mod addresses;
+mod collisions;
+mod conflict;
 mod dns;
 mod families;
+mod groups;
 mod named_ports;
 mod namespaces;
 mod selectors;
 mod ties;
 
 use palisade_model::cluster::{Namespace, Pod};
-use palisade_model::diagnostic::{Code, Diagnostic, Subject};
-use palisade_model::policy::{Namespaces, Object, PodSet, Policy, Rule};
+use palisade_model::diagnostic::{self, Code, Diagnostic};
+use palisade_model::matching::{Context, Endpoint};
+use palisade_model::policy::{Namespaces, Object, PodSet, Policy, Rule, Subject};
 use palisade_model::snapshot::Snapshot;
 
 /// A question about a snapshot.
@@ -29,6 +33,8 @@ pub static LINTS: &[(Lint, &[&Code])] = &[
     (namespaces::check, &[&namespaces::UNDECLARED]),
     (ties::check, &[&ties::TIE, &ties::SAME_PRIORITY, &ties::OVN_LIMIT]),
     (addresses::check, &[&addresses::SHARED_ADDRESS]),
+    (collisions::check, &[&collisions::COLLISION]),
+    (groups::check, &[&groups::MISSING_GROUP, &groups::GROUP_REACHES_OUT]),
 ];
 
 /// Everything that all lints find.
@@ -49,8 +55,11 @@ pub fn codes() -> impl Iterator<Item = &'static Code> {
 
 /// A finding about a policy.
 fn about(code: &'static Code, object: &Object, message: String) -> Diagnostic {
-    let subject =
-        Subject { kind: object.kind.clone(), namespace: object.namespace.clone(), name: object.name.clone() };
+    let subject = diagnostic::Subject {
+        kind: object.kind.clone(),
+        namespace: object.namespace.clone(),
+        name: object.name.clone(),
+    };
     Diagnostic::new(code, message).about(subject).at(object.at.clone())
 }
 
@@ -87,11 +96,26 @@ fn pods_of<'s>(snapshot: &'s Snapshot, namespaces: &'s Namespaces) -> impl Itera
 }
 
 fn is_visible(pod: &Pod) -> bool {
-    !pod.terminated && !pod.host_network
+    !pod.terminated && !pod.host_network && !pod.external
+}
+
+/// The pods that a subject holds.
+fn pods_under<'c>(context: &'c Context<'_>, subject: &'c Subject) -> Box<dyn Iterator<Item = usize> + 'c> {
+    let candidates: Box<dyn Iterator<Item = usize> + 'c> = match subject {
+        Subject::Pods(set) => Box::new(pods_of(context.snapshot, &set.namespaces)),
+        Subject::Group { .. } => Box::new(pods(context.snapshot)),
+        Subject::Nodes(_) | Subject::Service(_) => Box::new(std::iter::empty()),
+    };
+    Box::new(
+        candidates.filter(move |pod| context.applies(std::slice::from_ref(subject), Endpoint::Pod(*pod))),
+    )
 }
 
 /// Whether enough is known to say that a set is empty: some pod of the namespaces it speaks about is here.
 fn is_known(snapshot: &Snapshot, set: &PodSet) -> bool {
+    if set.external {
+        return false;
+    }
     match &set.namespaces {
         Namespaces::Named(_) => pods_of(snapshot, &set.namespaces).next().is_some(),
         _ => pods(snapshot).next().is_some(),

@@ -1,14 +1,14 @@
 //! Port names that stand for no port.
 
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
-use palisade_model::flow::{Party, Who};
-use palisade_model::matching::Context;
+use palisade_model::flow::{Flow, Party, Who};
+use palisade_model::matching::{Context, Endpoint};
 use palisade_model::options::Options;
 use palisade_model::policy::{Direction, Peer, Peers, Policy, Rule, TrafficMatch, TrafficMatches};
 use palisade_model::snapshot::Snapshot;
-use palisade_model::traffic::Protocol;
+use palisade_model::traffic::{Protocol, Traffic};
 
-use super::{about_rule, pods, pods_of};
+use super::{about_rule, pods, pods_of, pods_under};
 
 /// The code.
 pub static RESOLVES_NOWHERE: Code = Code {
@@ -24,6 +24,10 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
         for rule in &policy.rules {
             let TrafficMatches::Of(matches) = &rule.traffic else { continue };
             for wanted in matches {
+                let wanted = match wanted {
+                    TrafficMatch::From(_, of) => of,
+                    plain => plain,
+                };
                 let TrafficMatch::Named(protocol, name) = wanted else { continue };
                 let mut destinations = destinations(&context, rule).peekable();
                 let known = destinations.peek().is_some();
@@ -58,9 +62,7 @@ fn report(policy: &Policy, rule: &Rule, wanted: &TrafficMatch, name: &str) -> Di
 /// The pods that a connection of this rule can end at.
 fn destinations<'s>(context: &'s Context<'s>, rule: &'s Rule) -> Box<dyn Iterator<Item = usize> + 's> {
     let snapshot = context.snapshot;
-    let mut subjects = rule.subjects.iter().flat_map(move |set| {
-        pods_of(snapshot, &set.namespaces).filter(move |pod| context.holds(set, *pod, *pod))
-    });
+    let mut subjects = rule.subjects.iter().flat_map(move |subject| pods_under(context, subject));
     if rule.direction == Direction::Ingress {
         return Box::new(subjects);
     }
@@ -86,5 +88,11 @@ fn of_peer<'s>(
     };
     let party =
         |pod: usize| Party { who: Who::Pod(pod), address: snapshot.pods()[pod].addresses.first().copied() };
-    Box::new(here.filter(move |pod| context.peer(peer, party(*pod), subject)))
+    let flow = move |pod: usize| Flow {
+        source: party(subject),
+        destination: party(pod),
+        traffic: Traffic::new(Protocol::Tcp, 1),
+        via: None,
+    };
+    Box::new(here.filter(move |pod| context.peer(peer, party(*pod), Endpoint::Pod(subject), &flow(*pod))))
 }

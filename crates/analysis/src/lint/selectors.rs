@@ -1,13 +1,14 @@
 //! Selectors that select nothing.
 
+use palisade_model::cluster::Service;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::label::Operator;
-use palisade_model::matching::Context;
+use palisade_model::matching::{Context, Endpoint};
 use palisade_model::options::Options;
-use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, Policy};
+use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, Policy, Subject};
 use palisade_model::snapshot::Snapshot;
 
-use super::{about, about_rule, is_known, pods, pods_of};
+use super::{about, about_rule, is_known, pods, pods_of, pods_under};
 
 /// The subject.
 pub static SELECTS_NOTHING: Code = Code {
@@ -61,35 +62,66 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
 fn holds_anybody(context: &Context<'_>, policy: &Policy, set: &PodSet) -> bool {
     let snapshot = context.snapshot;
     if let Namespaces::Named(_) | Namespaces::Matching(_) = set.namespaces {
-        return pods_of(snapshot, &set.namespaces).any(|pod| context.holds(set, pod, pod));
+        return pods_of(snapshot, &set.namespaces).any(|pod| context.holds(set, pod, Endpoint::Pod(pod)));
     }
-    let is_subject = |pod: &usize| policy.rules.iter().any(|rule| context.applies(&rule.subjects, *pod));
+    let is_subject =
+        |pod: &usize| policy.rules.iter().any(|rule| context.applies(&rule.subjects, Endpoint::Pod(*pod)));
     let mut subjects: Vec<usize> = pods(snapshot).filter(is_subject).collect();
     // All that a set can be relative to is the subject's namespace: one of each will do.
     subjects.dedup_by_key(|pod| &snapshot.namespace_of(*pod).name);
-    pods(snapshot).any(|pod| subjects.iter().any(|subject| context.holds(set, pod, *subject)))
+    pods(snapshot).any(|pod| subjects.iter().any(|subject| context.holds(set, pod, Endpoint::Pod(*subject))))
 }
 
 fn subjects(context: &Context<'_>, policy: &Policy, found: &mut Vec<Diagnostic>) {
     let isolations = policy.isolations.iter().map(|isolation| &isolation.subjects);
-    let Some(subjects) = isolations.chain(policy.rules.iter().map(|rule| &rule.subjects)).next() else {
+    let mut subjects: Vec<&Subject> = Vec::new();
+    for subject in isolations.chain(policy.rules.iter().map(|rule| &rule.subjects)).flat_map(|s| s.iter()) {
+        // Most policies have one list for all of their rules.
+        if !subjects.contains(&subject) {
+            subjects.push(subject);
+        }
+    }
+    if subjects.is_empty() {
         return;
+    }
+    let snapshot = context.snapshot;
+    let narrow = |subject: &&Subject| match subject {
+        Subject::Pods(PodSet { namespaces: Namespaces::Matching(selector), pods, account, .. }) => {
+            !(selector.is_everything() && pods.is_everything() && account.is_none())
+        }
+        Subject::Pods(set) => !set.pods.is_everything() || set.account.is_some(),
+        _ => true,
     };
-    let narrow = |set: &&PodSet| {
-        !set.pods.is_everything()
-            || matches!(&set.namespaces, Namespaces::Matching(selector) if !selector.is_everything())
+    // Whether enough is known to say that nobody is meant.
+    let known = |subject: &&Subject| match subject {
+        Subject::Pods(set) => is_known(snapshot, set),
+        Subject::Nodes(_) => !snapshot.nodes().is_empty(),
+        Subject::Service(service) => !snapshot.pods_in(&service.namespace).is_empty(),
+        // What is wrong with groups is said by who reads them.
+        Subject::Group { group, .. } => snapshot.group(group).is_ok() && pods(snapshot).next().is_some(),
     };
-    let all_known = subjects.iter().all(|set| is_known(context.snapshot, set));
-    let holds_anybody =
-        |set: &PodSet| pods_of(context.snapshot, &set.namespaces).any(|pod| context.holds(set, pod, pod));
-    let nobody = !subjects.iter().any(holds_anybody);
-    if all_known && nobody && subjects.iter().any(|set| narrow(&set)) {
+    let holds_anybody = |subject: &&Subject| match subject {
+        Subject::Nodes(selector) => snapshot.nodes().iter().any(|node| selector.matches(&node.labels)),
+        Subject::Service(name) => {
+            let named = |s: &Service| s.namespace == name.namespace && s.name == name.name;
+            snapshot.services().iter().any(named)
+        }
+        subject => pods_under(context, subject).next().is_some(),
+    };
+    if subjects.iter().all(known) && !subjects.iter().any(holds_anybody) && subjects.iter().any(narrow) {
         let words: Vec<String> = subjects.iter().map(ToString::to_string).collect();
         let message = format!("the policy selects no pod: it applies to {}", words.join(", or "));
         let mut diagnostic = about(&SELECTS_NOTHING, &policy.object, message);
-        let field = if policy.object.kind == "NetworkPolicy" { "spec.podSelector" } else { "spec.subject" };
+        let field = match (policy.object.kind.as_str(), policy.object.api) {
+            (_, "Antrea") => "spec.appliedTo",
+            ("NetworkPolicy", _) => "spec.podSelector",
+            _ => "spec.subject",
+        };
         diagnostic = diagnostic.field(field);
-        diagnostic.help = subjects.first().and_then(|set| help(context.snapshot, set));
+        diagnostic.help = match subjects.first() {
+            Some(Subject::Pods(set)) => help(snapshot, set),
+            _ => None,
+        };
         found.push(diagnostic);
     }
 }

@@ -1,22 +1,22 @@
 //! Policies whose order nobody has decided.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::label::{Operator, Selector};
-use palisade_model::matching::Context;
+use palisade_model::matching::{Context, Endpoint};
 use palisade_model::options::Options;
-use palisade_model::policy::{Direction, Namespaces, Placement, PodSet, Policy, Priority, Rule, Tier};
+use palisade_model::policy::{Direction, Namespaces, Placement, PodSet, Policy, Priority, Rule, Subject};
 use palisade_model::snapshot::Snapshot;
 
-use super::{about, pods};
+use super::{about, conflict, pods};
 
 /// A tie.
 pub static TIE: Code = Code {
     id: "L0107",
     severity: Severity::Warning,
     title: "two policies of one tier have the same priority and apply to the same pods",
-    explanation: "Which of the two comes first is not defined: an implementation may take either, and OVN-Kubernetes calls it illegal. Palisade interleaves their rules by index and settles ties by kind, namespace and name, so its answers are stable, but the cluster's may differ. Give them different priorities.",
+    explanation: "Which of the two comes first is not defined: an implementation may take either, and OVN-Kubernetes calls it illegal. Antrea interleaves the rules of policies with equal priority by their index, and leaves open which of two rules with the same index comes first. Palisade does the same, and settles what is left by kind, namespace and name, so its answers are stable, but the cluster's may differ. Where the order decides a connection, one is named with the rules that disagree about it. Give the policies different priorities.",
 };
 
 /// The same priority, with nobody in common.
@@ -41,16 +41,18 @@ const OVN_MOST_POLICIES: usize = 100;
 /// Pairs reported for one priority; the rest would say the same again.
 const MOST_PAIRS: usize = 10;
 
+/// Pairs compared for one priority: a cluster may have thousands of policies at one.
+const MOST_COMPARED: usize = 20_000;
+
 pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     let context = Context { snapshot, options: Options::default() };
-    let mut peers: BTreeMap<(&Tier, Priority), Vec<&Policy>> = BTreeMap::new();
     for policy in snapshot.policies() {
-        if let Placement::Tier { tier, priority } = &policy.placement {
-            peers.entry((tier, *priority)).or_default().push(policy);
-            if policy.object.kind == "AdminNetworkPolicy" && priority.0 > 99.0 {
-                let message = format!("priority {priority} is beyond the 99 that OVN-Kubernetes supports");
-                found.push(about(&OVN_LIMIT, &policy.object, message).field("spec.priority"));
-            }
+        if let Placement::Tier { priority, .. } = &policy.placement
+            && policy.object.kind == "AdminNetworkPolicy"
+            && priority.0 > 99.0
+        {
+            let message = format!("priority {priority} is beyond the 99 that OVN-Kubernetes supports");
+            found.push(about(&OVN_LIMIT, &policy.object, message).field("spec.priority"));
         }
     }
     let mut admin = snapshot.policies().iter().filter(|policy| policy.object.kind == "AdminNetworkPolicy");
@@ -59,13 +61,20 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
             format!("more than the {OVN_MOST_POLICIES} AdminNetworkPolicies that OVN-Kubernetes supports");
         found.push(about(&OVN_LIMIT, &beyond.object, message));
     }
+    // By the number of the tier: two names may stand for one place.
+    let mut peers: BTreeMap<(u8, Priority), BTreeSet<usize>> = BTreeMap::new();
+    for ranked in snapshot.ranked().iter().filter(|ranked| !ranked.unplaced) {
+        peers.entry((ranked.tier, ranked.priority)).or_default().insert(ranked.policy);
+    }
     for ((_, priority), policies) in peers {
+        let policies: Vec<&Policy> = policies.iter().map(|at| &snapshot.policies()[*at]).collect();
         let pairs = policies
             .iter()
             .enumerate()
             .flat_map(|(index, a)| policies[index + 1..].iter().map(move |b| (*a, *b)));
-        let ties = pairs.filter_map(|(a, b)| report(&context, a, b, priority));
-        found.extend(ties.take(MOST_PAIRS));
+        let ties =
+            pairs.take(MOST_COMPARED).filter_map(|(a, b)| report(&context, a, b, priority)).take(MOST_PAIRS);
+        found.extend(ties);
     }
 }
 
@@ -73,19 +82,26 @@ fn report(context: &Context<'_>, a: &Policy, b: &Policy, priority: Priority) -> 
     if shared(a, b).is_empty() || disjoint_policies(a, b) {
         return None;
     }
-    let both = |pod: &usize| {
-        shared(a, b).into_iter().any(|d| applies(context, a, d, *pod) && applies(context, b, d, *pod))
-    };
-    let common = pods(context.snapshot).find(both);
     let names = format!("{} and {} have the same priority {priority}", a.object, b.object.full_name());
-    let nobody_known = pods(context.snapshot).next().is_none();
-    let (code, message) = match common {
-        Some(pod) => {
-            let pod = &context.snapshot.pods()[pod];
-            (&TIE, format!("{names}, and both apply to {}/{}", pod.namespace, pod.name))
+    let (code, message) = match conflict::find(context, a, b) {
+        Some(conflict) => (&TIE, format!("{names}, and {conflict}")),
+        // Antrea says what equal priorities mean: rules interleave by index. Only equal places are left open.
+        None if a.object.api == "Antrea" && b.object.api == "Antrea" => return None,
+        None => {
+            let both = |pod: &usize| {
+                shared(a, b).into_iter().any(|d| applies(context, a, d, *pod) && applies(context, b, d, *pod))
+            };
+            match pods(context.snapshot).find(both) {
+                Some(pod) => {
+                    let pod = &context.snapshot.pods()[pod];
+                    (&TIE, format!("{names}, and both apply to {}/{}", pod.namespace, pod.name))
+                }
+                None if pods(context.snapshot).next().is_none() => {
+                    (&TIE, format!("{names}, and may apply to the same pods"))
+                }
+                None => (&SAME_PRIORITY, names),
+            }
         }
-        None if nobody_known => (&TIE, format!("{names}, and may apply to the same pods")),
-        None => (&SAME_PRIORITY, names),
     };
     let at =
         b.object.at.as_ref().map(|at| format!("give one of them another priority; the other is at {at}"));
@@ -100,16 +116,26 @@ fn shared(a: &Policy, b: &Policy) -> Vec<Direction> {
 }
 
 fn applies(context: &Context<'_>, policy: &Policy, direction: Direction, pod: usize) -> bool {
-    policy.rules.iter().any(|rule| rule.direction == direction && context.applies(&rule.subjects, pod))
+    policy
+        .rules
+        .iter()
+        .any(|rule| rule.direction == direction && context.applies(&rule.subjects, Endpoint::Pod(pod)))
 }
 
 /// Whether no pod at all can be subject to both.
 fn disjoint_policies(a: &Policy, b: &Policy) -> bool {
-    let sets = |policy: &Policy| -> Vec<PodSet> {
+    let subjects = |policy: &Policy| -> Vec<Subject> {
         policy.rules.iter().flat_map(|rule: &Rule| rule.subjects.iter().cloned()).collect()
     };
-    let (a, b) = (sets(a), sets(b));
-    a.iter().all(|a| b.iter().all(|b| disjoint_sets(a, b)))
+    let disjoint = |a: &Subject, b: &Subject| match (a, b) {
+        (Subject::Pods(a), Subject::Pods(b)) => disjoint_sets(a, b),
+        (Subject::Nodes(a), Subject::Nodes(b)) => disjoint(a, b),
+        (Subject::Service(a), Subject::Service(b)) => a != b,
+        (Subject::Group { .. }, _) | (_, Subject::Group { .. }) => false,
+        _ => true,
+    };
+    let (a, b) = (subjects(a), subjects(b));
+    a.iter().all(|a| b.iter().all(|b| disjoint(a, b)))
 }
 
 fn disjoint_sets(a: &PodSet, b: &PodSet) -> bool {

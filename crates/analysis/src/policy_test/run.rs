@@ -315,17 +315,22 @@ fn admission_test(
     test: &AdmissionTest<'_>,
     worlds: &Worlds<'_>,
 ) -> Result<Vec<Case>, Box<Diagnostic>> {
-    worlds.get(source, &test.world, &test.at)?;
-    Ok(test.cases.par_iter().map(|case| admission_case(source, test, case)).collect())
+    let loaded = worlds.get(source, &test.world, &test.at)?;
+    Ok(test.cases.par_iter().map(|case| admission_case(source, test, case, &loaded.0)).collect())
 }
 
-fn admission_case(source: &Source, test: &AdmissionTest<'_>, case: &AdmissionCase<'_>) -> Case {
+fn admission_case(
+    source: &Source,
+    test: &AdmissionTest<'_>,
+    case: &AdmissionCase<'_>,
+    world: &World,
+) -> Case {
     let (request, object) = match case.operation {
         Operation::Create(new) => (Request::Create(new), new),
         Operation::Update(old, new) => (Request::Update(old, new), new),
         Operation::Delete(old) => (Request::Delete(old), old),
     };
-    let found = admit(source, request);
+    let found = admit(source, request, world);
     let errors: Vec<&Diagnostic> = found.iter().filter(|diagnostic| diagnostic.is_error()).collect();
     let named = |error: &&&Diagnostic| {
         case.field.as_ref().is_none_or(|field| error.field == *field)

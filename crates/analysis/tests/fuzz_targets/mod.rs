@@ -46,6 +46,10 @@ const FLOWS: &[&str] = &[
     "*/* -> node:n2 udp/80",
     "*/* -> svc:x/web tcp/80",
     "z/a -> x/a icmp/8",
+    "x/* -> */* icmp",
+    "*/* -> x/a tcp/80 sport 4000",
+    "x/a -> ip:224.0.0.22 igmp/22",
+    "ip:203.0.113.7 -> svc:x/web tcp/80",
 ];
 
 /// A text of any documents, as a file of YAML.
@@ -73,6 +77,17 @@ pub fn admin(data: &[u8]) {
     policy("policy.networking.k8s.io/v1alpha1", "AdminNetworkPolicy", data);
     policy("policy.networking.k8s.io/v1alpha1", "BaselineAdminNetworkPolicy", data);
     policy("policy.networking.k8s.io/v1alpha2", "ClusterNetworkPolicy", data);
+}
+
+/// The `spec` of one of Antrea's objects, of each kind in turn.
+pub fn antrea(data: &[u8]) {
+    for kind in ["Tier", "ClusterNetworkPolicy", "NetworkPolicy", "ClusterGroup", "Group"] {
+        policy("crd.antrea.io/v1beta1", kind, data);
+    }
+    policy("crd.antrea.io/v1alpha2", "ExternalEntity", data);
+    for kind in ["Tier", "ClusterNetworkPolicy", "NetworkPolicy"] {
+        policy("security.antrea.tanzu.vmware.com/v1alpha1", kind, data);
+    }
 }
 
 /// Documents of Thorium beside an instance with tools: read, put together, compiled, and asked about connections. The
@@ -192,7 +207,9 @@ fn assert_located(source: &Source, found: &[Diagnostic]) {
 /// What may be created may also be left as it is.
 fn assert_admission(source: &Source) {
     for node in documents(source, &Limits::default()).flatten() {
-        let errors = |request| admit(source, request).into_iter().filter(Diagnostic::is_error).collect();
+        let errors = |request| {
+            admit(source, request, &World::default()).into_iter().filter(Diagnostic::is_error).collect()
+        };
         let create: Vec<Diagnostic> = errors(Request::Create(&node));
         let update: Vec<Diagnostic> = errors(Request::Update(&node, &node));
         assert!(!create.is_empty() || update.is_empty(), "{update:?}");

@@ -1,12 +1,27 @@
 //! What the definitions of both versions share.
 
-use super::check;
-use super::schema::{Pattern, Rule, Schema, integer, labels, list, object, pattern, set, text};
 use crate::codes;
+use crate::definition::check;
+use crate::definition::findings::Codes;
+use crate::definition::schema::{
+    Pattern, Rule, Schema, TEXTS, integer, labels, list, object, pattern, set, text,
+};
 use crate::source::tree::Node;
 
-/// A text of any length.
-pub static TEXT: Schema = text(usize::MAX);
+pub use crate::definition::schema::TEXT;
+
+/// The codes of these kinds.
+pub static CODES: Codes = Codes {
+    required: &codes::ADMIN_REQUIRED,
+    range: &codes::ADMIN_RANGE,
+    supported: &codes::ADMIN_ENUM,
+    items: &codes::ADMIN_ITEMS,
+    one_of: &codes::ADMIN_ONE_OF,
+    form: &codes::ADMIN_NAME_FORM,
+    null_label: &codes::ADMIN_NULL_LABEL,
+    selector: &codes::ADMIN_SELECTOR,
+    metadata: &codes::ADMIN_METADATA,
+};
 
 /// The name of a rule.
 pub static RULE_NAME: Schema = text(100);
@@ -30,8 +45,6 @@ pub static EXPRESSIONS: Schema = list(&EXPRESSION, 0, usize::MAX);
 static EXPRESSION: Schema =
     object(&[("key", &TEXT), ("operator", &TEXT), ("values", &TEXTS)]).required(&["key", "operator"]);
 
-static TEXTS: Schema = list(&TEXT, 0, usize::MAX);
-
 /// `networks`.
 pub static NETWORKS: Schema = set(&CIDR, 1, 25);
 
@@ -52,7 +65,7 @@ static DOMAIN_NAME: Schema = pattern(Pattern {
 
 /// Whether a range begins before it ends.
 pub fn begins_before_it_ends(range: &Node<'_>) -> bool {
-    let port = |key| range.get(key).and_then(|port| super::typed::whole(&port.value));
+    let port = |key| range.get(key).and_then(|port| crate::definition::typed::whole(&port.value));
     matches!((port("start"), port("end")), (Some(start), Some(end)) if start < end)
 }
 

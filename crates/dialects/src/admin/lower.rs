@@ -9,18 +9,18 @@ use std::sync::Arc;
 use palisade_model::address::Block;
 use palisade_model::label::Selector;
 use palisade_model::policy::{
-    Action, Direction, DomainName, Namespaces, Peer, Peers, Placement, PodSet, Policy, Priority, Rule, Tier,
-    TrafficMatch, TrafficMatches,
+    Action, Direction, DomainName, Namespaces, Peer, Peers, Placement, PodSet, Policy, Priority, Rule,
+    Subject, Tier, TrafficMatch, TrafficMatches,
 };
 use palisade_model::traffic::{PortRange, Protocol};
 use smol_str::SmolStr;
 
 use super::crd::{is_cidr, is_domain_name};
-use super::selector::LabelSelector;
-use super::typed::{Text, Texts, Whole};
 use crate::apimachinery::cidr;
 use crate::apimachinery::field::Path;
 use crate::decode::Reader;
+use crate::definition::selector::LabelSelector;
+use crate::definition::typed::{Text, Texts, Whole};
 use crate::object::Header;
 
 /// A policy of any of the kinds, in parts.
@@ -97,7 +97,7 @@ impl Draft {
             unreadable.get_or_insert(why);
             Priority(0.0)
         });
-        let subjects: Arc<[PodSet]> = Arc::new([subject]);
+        let subjects: Arc<[Subject]> = Arc::new([subject.into()]);
         let mut rules = Vec::with_capacity(self.ingress.len() + self.egress.len());
         let spec = Path::new("spec");
         for (direction, drafts) in [(Direction::Ingress, self.ingress), (Direction::Egress, self.egress)] {
@@ -116,6 +116,7 @@ impl Draft {
                     action: draft.action.unwrap_or(Action::Deny),
                     peers: Peers::Of(peers),
                     traffic,
+                    layer7: Vec::new(),
                     at: Some(reader.locate(&path.index(index))),
                 });
             }
@@ -193,7 +194,7 @@ pub fn pods(set: Result<PodSet, String>) -> Vec<Peer> {
 
 /// All pods of these namespaces.
 pub fn all_pods(namespaces: Namespaces) -> PodSet {
-    PodSet { namespaces, pods: Selector::everything() }
+    PodSet::new(namespaces, Selector::everything())
 }
 
 /// `nodes`.

@@ -2,30 +2,24 @@
 //! (v1alpha2).
 //!
 //! These are custom resources: what an API server accepts is in their definitions, and everything it refuses it refuses in
-//! the same few sentences. So each definition is a table here (`crd`), `schema` checks an object against any of them,
-//! and `check` adds what the definitions leave open. Types and lowering are each version's own.
+//! the same few sentences. So each definition is a table here (`crd`), [`crate::definition`] checks an object against any
+//! of them, and `check` adds what these leave open. Types and lowering are each version's own.
 
 mod check;
 mod crd;
-mod findings;
 mod lower;
-mod schema;
-mod selector;
-mod typed;
 mod v1alpha1;
 mod v1alpha2;
 
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::policy::Policy;
 
-use self::findings::Findings;
-use self::schema::Schema;
 use self::v1alpha1::{AdminNetworkPolicy, BaselineAdminNetworkPolicy};
 use self::v1alpha2::ClusterNetworkPolicy;
 use crate::apimachinery::field::Path;
-use crate::apimachinery::meta::immutable;
-use crate::codes;
 use crate::decode::{Decode, Reader};
+use crate::definition::object as definition;
+use crate::definition::schema::Schema;
 use crate::meta::ObjectMeta;
 use crate::object::{Header, Kind, Lowered};
 use crate::source::tree::Node;
@@ -76,9 +70,7 @@ trait Dialect: Decode {
 
 fn read<T: Dialect>(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Lowered> {
     let written = T::decode(node, &Path::root(), reader)?;
-    for finding in findings(&written, node, reader) {
-        report(finding, reader);
-    }
+    definition::report(findings(&written, node, reader), reader);
     Some(Lowered::Policy(written.lower(header, reader)))
 }
 
@@ -87,32 +79,11 @@ fn update<T: Dialect>(old: &Node<'_>, _: &Header, new: &Node<'_>, reader: &mut R
     let root = Path::root();
     let Some(written) = T::decode(new, &root, reader) else { return };
     let Some(stored) = reader.quietly(|reader| T::decode(old, &root, reader)) else { return };
-    let name = |meta: Option<&ObjectMeta>| meta.and_then(|meta| meta.name.clone()).unwrap_or_default();
-    let path = Path::new("metadata");
-    let (new_name, old_name) = (name(written.metadata()), name(stored.metadata()));
-    immutable(&path.child("name"), &new_name, &old_name, &mut reader.sink(&codes::IMMUTABLE));
-
-    let stored = findings(&stored, old, reader);
-    let known = |one: &Diagnostic| {
-        stored.iter().any(|other| other.field == one.field && other.message == one.message)
-    };
-    for finding in findings(&written, new, reader) {
-        if !(finding.is_error() && known(&finding)) {
-            report(finding, reader);
-        }
-    }
+    definition::same_name(written.metadata(), stored.metadata(), reader);
+    let (found, stored) = (findings(&written, new, reader), findings(&stored, old, reader));
+    definition::report(definition::news(found, &stored), reader);
 }
 
 fn findings<T: Dialect>(written: &T, node: &Node<'_>, reader: &Reader<'_>) -> Vec<Diagnostic> {
-    let mut findings = Findings::new(reader);
-    check::metadata(written.metadata(), &mut findings);
-    T::SCHEMA.check(node, &Path::root(), &mut findings);
-    findings.found
-}
-
-fn report(finding: Diagnostic, reader: &mut Reader<'_>) {
-    let path = Path::new(&finding.field);
-    if let Some(at) = finding.location {
-        reader.report_at(finding.code, &path, at, finding.message).help = finding.help;
-    }
+    definition::findings(T::SCHEMA, &crd::CODES, written.metadata(), node, reader)
 }

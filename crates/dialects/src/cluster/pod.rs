@@ -46,6 +46,11 @@ pub(super) fn described(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_
     Pod {
         labels: meta.labels(),
         node: text(node, "spec.nodeName").filter(|name| !name.is_empty()).map(Into::into),
+        account: ["spec.serviceAccountName", "spec.serviceAccount"]
+            .into_iter()
+            .find_map(|at| text(node, at).filter(|name| !name.is_empty()))
+            .unwrap_or("default")
+            .into(),
         host_network: is_true(node, "spec.hostNetwork", path, reader),
         ready: true,
         ports,

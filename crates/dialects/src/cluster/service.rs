@@ -1,5 +1,7 @@
 //! Services: the ports clients use, and where they lead.
 
+use std::net::IpAddr;
+
 use palisade_model::cluster::{Service, ServicePort, TargetPort};
 use palisade_model::label::{Requirement, Selector};
 
@@ -24,6 +26,7 @@ fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Low
         }
     }
     addresses.dedup();
+    let external_addresses = external_addresses(node, reader);
     let selector = dig(node, "spec.selector")
         .and_then(|selector| StringMap::decode(selector, &spec.child("selector"), reader))
         .filter(|labels| !labels.is_empty())
@@ -38,6 +41,8 @@ fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Low
         name: header.name.clone(),
         ports: ports.collect(),
         addresses,
+        external_addresses,
+        headless: text(node, "spec.clusterIP") == Some("None"),
         publish_not_ready: is_true(node, "spec.publishNotReadyAddresses", &Path::root(), reader),
         selector,
         at: Some(header.at.clone()),
@@ -51,5 +56,22 @@ fn service_port(item: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Op
         _ => TargetPort::Number(port(item, "targetPort", path, reader).unwrap_or(number)),
     };
     let name = text(item, "name").unwrap_or("").into();
-    Some(ServicePort { name, protocol: protocol(item, path, reader)?, port: number, target })
+    let node_port = port(item, "nodePort", path, reader);
+    Some(ServicePort { name, protocol: protocol(item, path, reader)?, port: number, node_port, target })
+}
+
+/// `spec.externalIPs`, and what a load balancer has put into the status.
+fn external_addresses(node: &Node<'_>, reader: &mut Reader<'_>) -> Vec<IpAddr> {
+    let mut addresses = Vec::new();
+    let path = Path::new("spec");
+    let path = path.child("externalIPs");
+    for (index, item) in items(node, "spec.externalIPs", &Path::root(), reader).iter().enumerate() {
+        addresses.extend(item.as_str().and_then(|text| address(text, &path.index(index), reader)));
+    }
+    let path = Path::new("status");
+    let path = path.child("loadBalancer");
+    for item in items(node, "status.loadBalancer.ingress", &Path::root(), reader) {
+        addresses.extend(text(item, "ip").and_then(|ip| address(ip, &path, reader)));
+    }
+    addresses
 }

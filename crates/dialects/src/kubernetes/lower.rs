@@ -5,8 +5,8 @@ use std::sync::Arc;
 use palisade_model::address::Block;
 use palisade_model::label::Selector;
 use palisade_model::policy::{
-    Action, Direction, Isolation, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule, TrafficMatch,
-    TrafficMatches,
+    Action, Direction, Isolation, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule, Subject,
+    TrafficMatch, TrafficMatches,
 };
 use palisade_model::traffic::{PortRange, Protocol};
 
@@ -27,8 +27,7 @@ pub(super) fn lower(policy: &NetworkPolicy, header: &Header, reader: &Reader<'_>
         unreadable.get_or_insert(what);
         Selector::everything()
     });
-    let subjects: Arc<[PodSet]> =
-        Arc::new([PodSet { namespaces: Namespaces::Named(namespace.clone()), pods }]);
+    let subjects: Arc<[Subject]> = Arc::new([PodSet::new(Namespaces::Named(namespace.clone()), pods).into()]);
     // A spec that is not there at all is about ingress; one that is there and no mapping may be about anything.
     let (ingress, egress) = match (&policy.spec, &policy.unreadable) {
         (None, Some(_)) => (true, true),
@@ -61,6 +60,7 @@ pub(super) fn lower(policy: &NetworkPolicy, header: &Header, reader: &Reader<'_>
                 action: Action::Allow,
                 peers,
                 traffic,
+                layer7: Vec::new(),
                 at: Some(reader.locate(&path.index(index))),
             });
         }
@@ -101,7 +101,7 @@ pub(crate) fn pods_peer(pods: Option<&LabelSelector>, namespaces: Option<&LabelS
             Some(selector) => Namespaces::Matching(selector.lower()?),
             None => Namespaces::Named(own.into()),
         };
-        Ok(PodSet { namespaces, pods })
+        Ok(PodSet::new(namespaces, pods))
     };
     lowered().map_or_else(Peer::Unknown, Peer::Pods)
 }

@@ -322,6 +322,6 @@ mod tests {
         );
         let mut out = String::new();
         value.yaml(0, &mut out);
-        assert_eq!(out, "a:\n- b:\n  - x\n  - 1\n- {}\n- c:\n    d: y\n");
+        assert_eq!(out, "a:\n- b:\n  - x\n  - 1\n- {}\n- c:\n    d: \"y\"\n");
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn isolation(
         object: header.origin(),
         placement: Placement::Union,
         isolations: vec![Isolation {
-            subjects: Arc::new([PodSet::all_of(&header.name)]),
+            subjects: Arc::new([PodSet::all_of(&header.name).into()]),
             direction: Direction::Ingress,
         }],
         rules: Vec::new(),

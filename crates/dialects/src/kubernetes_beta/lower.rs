@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use palisade_model::label::Selector;
 use palisade_model::policy::{
-    Action, Direction, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule, TrafficMatch, TrafficMatches,
+    Action, Direction, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule, Subject, TrafficMatch,
+    TrafficMatches,
 };
 
 use super::types::{NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPeer};
@@ -20,8 +21,7 @@ pub(super) fn lower(policy: &NetworkPolicy, header: &Header, reader: &Reader<'_>
     let selector = spec.pod_selector.as_ref().map_or(Ok(Selector::everything()), LabelSelector::lower);
     let unreadable = policy.unreadable.clone().or(spec.unreadable).or(selector.clone().err());
     let pods = selector.unwrap_or_default();
-    let subjects: Arc<[PodSet]> =
-        Arc::new([PodSet { namespaces: Namespaces::Named(namespace.clone()), pods }]);
+    let subjects: Arc<[Subject]> = Arc::new([PodSet::new(Namespaces::Named(namespace.clone()), pods).into()]);
     let path = Path::new("spec");
     let path = path.child("ingress");
     let rule = |(index, rule): (usize, &NetworkPolicyIngressRule)| {
@@ -37,6 +37,7 @@ pub(super) fn lower(policy: &NetworkPolicy, header: &Header, reader: &Reader<'_>
             action: Action::Allow,
             peers,
             traffic,
+            layer7: Vec::new(),
             at: Some(reader.locate(&path.index(index))),
         }
     };

@@ -107,7 +107,7 @@ pub fn read(shape: Shape, source: &Source, node: &Node<'_>, found: &mut Vec<Diag
         rules.found = kept;
     }
     let key = Key { group: SmolStr::default(), kind: kind.into(), namespace, name };
-    Some(Loaded { key, lowered: Lowered::Thorium(Arc::new(part)), at })
+    Some(Loaded { key, lowered: Lowered::Thorium(Arc::new(part)), at, places: Vec::new() })
 }
 
 fn read_cluster(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Lowered> {
@@ -142,7 +142,7 @@ fn misspelled(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) {
     let Value::Map(entries) = &node.value else { return };
     for entry in entries.iter().filter(|entry| entry.key != BASE) {
         if !nearest(&entry.key, [BASE]).is_empty() {
-            reader.unknown(entry, path, &[BASE], &mut None);
+            reader.unknown(entry, path, &[BASE], None, &mut None);
         }
     }
 }

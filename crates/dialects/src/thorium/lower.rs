@@ -7,8 +7,8 @@ use palisade_model::cluster::{Namespace, Owner, Pod, Workload};
 use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::label::{Labels, Operator, Requirement, Selector};
 use palisade_model::policy::{
-    Action, Direction, Isolation, Namespaces, Object, Peer, Peers, Placement, PodSet, Rule, TrafficMatch,
-    TrafficMatches,
+    Action, Direction, Isolation, Namespaces, Object, Peer, Peers, Placement, PodSet, Rule, Subject,
+    TrafficMatch, TrafficMatches,
 };
 use palisade_model::snapshot::Objects;
 use smol_str::SmolStr;
@@ -71,7 +71,7 @@ pub(super) fn subjects(instance: &Instance, policy: &Policy, group: &str) -> Opt
         }
         pods.push(Requirement::new(STAGE_LABEL, Operator::In(tools)));
     }
-    Some(PodSet { namespaces: Namespaces::Named(group.into()), pods: Selector::new(pods) })
+    Some(PodSet::new(Namespaces::Named(group.into()), Selector::new(pods)))
 }
 
 /// The tools of a group that have a policy.
@@ -84,7 +84,7 @@ pub(super) fn having(instance: &Instance, policy: &Policy, group: &str) -> Vec<S
 }
 
 fn one(policy: &Policy, group: &str, subjects: &PodSet, reading: Reading) -> palisade_model::policy::Policy {
-    let subjects: Arc<[PodSet]> = Arc::new([subjects.clone()]);
+    let subjects: Arc<[Subject]> = Arc::new([subjects.clone().into()]);
     let mut isolations = Vec::new();
     let mut rules = Vec::new();
     let unreadable = policy.unreadable(reading);
@@ -104,6 +104,7 @@ fn one(policy: &Policy, group: &str, subjects: &PodSet, reading: Reading) -> pal
                 action: Action::Allow,
                 peers,
                 traffic,
+                layer7: Vec::new(),
                 at: rule.at.clone(),
             });
         }
@@ -140,6 +141,7 @@ fn object(kind: &str, group: &str, name: &str, at: Option<Location>) -> Arc<Obje
         version: SmolStr::default(),
         generation: 0,
         at,
+        api: "",
     })
 }
 
@@ -150,8 +152,7 @@ fn doubtful(instance: &Instance) -> Vec<palisade_model::policy::Policy> {
         let Some(what) = &image.unreadable else { continue };
         let pods = [(TOOL_LABEL.0, TOOL_LABEL.1), (STAGE_LABEL, tool.as_str())];
         let pods = Selector::new(pods.map(|(key, value)| Requirement::equals(key, value)));
-        let subjects: Arc<[PodSet]> =
-            Arc::new([PodSet { namespaces: Namespaces::Named(group.clone()), pods }]);
+        let subjects: Arc<[Subject]> = Arc::new([PodSet::new(Namespaces::Named(group.clone()), pods).into()]);
         let isolation = |direction| Isolation { subjects: Arc::clone(&subjects), direction };
         lowered.push(palisade_model::policy::Policy {
             object: object(IMAGE_KIND, group, tool, image.at.clone()),

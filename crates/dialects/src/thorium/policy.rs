@@ -256,19 +256,18 @@ impl Peer {
         let named = |name: &str| Namespaces::Matching(Selector::label(NAMESPACE_NAME_LABEL, name));
         Some(match self {
             Peer::Addresses(_) => return None,
-            Peer::Group(spot) => PodSet { namespaces: named(&spot.name), pods: Selector::everything() },
-            Peer::Tool(tool) => PodSet {
-                namespaces: Namespaces::Named(group.into()),
-                pods: Selector::label(STAGE_LABEL, tool),
-            },
-            Peer::Labels { namespaces, pods } => PodSet {
-                namespaces: match namespaces {
+            Peer::Group(spot) => PodSet::new(named(&spot.name), Selector::everything()),
+            Peer::Tool(tool) => {
+                PodSet::new(Namespaces::Named(group.into()), Selector::label(STAGE_LABEL, tool))
+            }
+            Peer::Labels { namespaces, pods } => PodSet::new(
+                match namespaces {
                     Home::Any => Namespaces::Matching(Selector::everything()),
                     Home::Own => Namespaces::Named(group.into()),
                     Home::Labels(labels) => Namespaces::Matching(selector(labels)),
                 },
-                pods: selector(pods),
-            },
+                selector(pods),
+            ),
         })
     }
 }
@@ -284,7 +283,7 @@ impl fmt::Display for Peer {
             Peer::Tool(tool) => write!(f, "tool {tool} of the same group"),
             Peer::Addresses(block) => block.fmt(f),
             Peer::Labels { .. } => match self.pods("") {
-                Some(PodSet { namespaces: Namespaces::Named(_), pods }) => {
+                Some(PodSet { namespaces: Namespaces::Named(_), pods, .. }) => {
                     write!(f, "pods with {pods} of the same group")
                 }
                 Some(pods) => pods.fmt(f),

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::Snapshot;
 use crate::address::Family;
-use crate::cluster::{Pod, Service, ServicePort, TargetPort};
+use crate::cluster::{Endpoints, Pod, Service, ServicePort, TargetPort};
 use crate::flow::{EndpointPattern, Flow, FlowPattern, Glob, Party, Who};
 use crate::nearest::nearest;
 use crate::traffic::{Protocol, Traffic};
@@ -91,10 +91,10 @@ impl Snapshot {
     /// The concrete connections that a question asks about, in a fixed order, at least one.
     pub fn flows(&self, pattern: &FlowPattern) -> Result<Vec<Flow>, ResolveError> {
         let sources = self.endpoints_of(&pattern.source)?;
-        let via = self.service_of(&pattern.destination)?;
+        let (via, traffic) = self.service_of(&pattern.destination, pattern.traffic)?;
         let destinations: Vec<(Found, u16)> = match via {
             Some(via) => {
-                let mut backends = self.backends(&self.services[via], pattern.traffic)?;
+                let mut backends = self.backends(&self.services[via], traffic)?;
                 // A cluster address leads to endpoints of its own family.
                 if let EndpointPattern::Address(address) = pattern.destination {
                     self.keep_family(&mut backends, Family::of(address));
@@ -237,7 +237,11 @@ impl Snapshot {
     }
 
     fn pods_of(&self, namespace: &Glob, name: &Glob) -> Result<Vec<usize>, ResolveError> {
-        let living = |(_, pod): &(usize, &Pod)| !pod.terminated && namespace.matches(&pod.namespace);
+        // A wildcard stands for pods; an external entity is asked about by its name.
+        let open = namespace.is_open() || name.is_open();
+        let living = |(_, pod): &(usize, &Pod)| {
+            !pod.terminated && namespace.matches(&pod.namespace) && !(open && pod.external)
+        };
         // An exact name may be that of what made the pods; one name may be several endpoints'.
         let meant = |pod: &Pod| {
             name.matches(&pod.name)
@@ -312,22 +316,50 @@ impl Snapshot {
         ResolveError::Pod { name: full, nearest: near }
     }
 
-    /// The service that a destination names, by name or by one of its cluster addresses.
-    fn service_of(&self, destination: &EndpointPattern) -> Result<Option<usize>, ResolveError> {
+    /// The service that a destination leads to: by its name, one of its addresses, or its port on a node. The traffic is
+    /// as a client of the service would write it.
+    fn service_of(
+        &self,
+        destination: &EndpointPattern,
+        traffic: Traffic,
+    ) -> Result<(Option<usize>, Traffic), ResolveError> {
         match destination {
             EndpointPattern::Service { namespace, name } => {
                 let found = self.services.iter().position(|s| s.namespace == *namespace && s.name == *name);
-                found.map(Some).ok_or_else(|| {
+                let found = found.ok_or_else(|| {
                     let here = self.services.iter().filter(|service| service.namespace == *namespace);
                     let near = nearest(name, here.map(|service| service.name.as_str()));
                     let nearest = near.into_iter().map(|name| format!("svc:{namespace}/{name}")).collect();
                     ResolveError::Service { name: format!("{namespace}/{name}"), nearest }
-                })
+                })?;
+                Ok((Some(found), traffic))
             }
             EndpointPattern::Address(address) => {
-                Ok(self.services.iter().position(|s| s.addresses.contains(address)))
+                let own =
+                    |s: &Service| s.addresses.contains(address) || s.external_addresses.contains(address);
+                match self.services.iter().position(own) {
+                    Some(found) => Ok((Some(found), traffic)),
+                    None if matches!(self.who_has(*address), Who::Node(_)) => Ok(self.on_nodes(traffic)),
+                    None => Ok((None, traffic)),
+                }
             }
-            _ => Ok(None),
+            EndpointPattern::Node(_) => Ok(self.on_nodes(traffic)),
+            EndpointPattern::Pods { .. } => Ok((None, traffic)),
+        }
+    }
+
+    /// The service that has this port on every node, if there is one.
+    fn on_nodes(&self, traffic: Traffic) -> (Option<usize>, Traffic) {
+        let here =
+            |port: &&ServicePort| port.node_port == Some(traffic.port) && port.protocol == traffic.protocol;
+        let found = self
+            .services
+            .iter()
+            .enumerate()
+            .find_map(|(index, service)| service.ports.iter().find(here).map(|port| (index, port.port)));
+        match found {
+            Some((index, port)) => (Some(index), Traffic { port, ..traffic }),
+            None => (None, traffic),
         }
     }
 
@@ -342,11 +374,7 @@ impl Snapshot {
             let ports = if ports.is_empty() { "none".to_owned() } else { ports.join(", ") };
             return Err(ResolveError::ServicePort { service: full, traffic, ports });
         };
-        let listed: Vec<_> = self
-            .endpoints
-            .iter()
-            .filter(|e| e.namespace == service.namespace && e.service == service.name)
-            .collect();
+        let listed: Vec<_> = self.endpoints_of_service(service).collect();
         let mut backends: Vec<(Found, u16)> = Vec::new();
         if listed.is_empty() {
             self.selected_backends(service, port, &mut backends);
@@ -366,19 +394,32 @@ impl Snapshot {
         if backends.is_empty() { Err(ResolveError::NoBackend(full)) } else { Ok(backends) }
     }
 
+    /// The endpoint objects of a service.
+    pub(super) fn endpoints_of_service<'s>(
+        &'s self,
+        service: &'s Service,
+    ) -> impl Iterator<Item = &'s Endpoints> {
+        self.endpoints.iter().filter(|e| e.namespace == service.namespace && e.service == service.name)
+    }
+
+    /// The ready pods that a service selects.
+    pub(super) fn pods_behind<'s>(&'s self, service: &'s Service) -> impl Iterator<Item = usize> + 's {
+        let selector = service.selector.as_ref();
+        self.pods_in(&service.namespace).filter(move |pod| {
+            let pod = &self.pods[*pod];
+            let serves = !pod.terminated && !pod.external && (pod.ready || service.publish_not_ready);
+            serves && selector.is_some_and(|selector| selector.matches(&pod.labels))
+        })
+    }
+
     /// Without endpoint objects, the backends are the ready pods the service selects.
     fn selected_backends(&self, service: &Service, port: &ServicePort, backends: &mut Vec<(Found, u16)>) {
-        let Some(selector) = &service.selector else { return };
-        for (index, pod) in self.pods.iter().enumerate() {
-            let serves = pod.ready || service.publish_not_ready;
-            let behind = pod.namespace == service.namespace && !pod.terminated && serves;
-            if behind && selector.matches(&pod.labels) {
-                let number = match &port.target {
-                    TargetPort::Number(number) => Some(*number),
-                    TargetPort::Name(name) => pod.named_port(name, port.protocol),
-                };
-                backends.extend(number.map(|number| ((Who::Pod(index), None), number)));
-            }
+        for index in self.pods_behind(service) {
+            let number = match &port.target {
+                TargetPort::Number(number) => Some(*number),
+                TargetPort::Name(name) => self.pods[index].named_port(name, port.protocol),
+            };
+            backends.extend(number.map(|number| ((Who::Pod(index), None), number)));
         }
     }
 }

@@ -11,7 +11,7 @@ use palisade_model::label::{Labels, Requirement, Selector};
 use palisade_model::options::Options;
 use palisade_model::policy::{
     Action, Direction, Isolation, Namespaces, Object, Peer, Peers, Placement, PodSet, Policy, Priority, Rule,
-    Tier, TrafficMatch, TrafficMatches,
+    Subject, Tier, TrafficMatch, TrafficMatches,
 };
 use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::trace::Evaluation;
@@ -58,7 +58,7 @@ pub fn pod(namespace: &str, name: &str, text: &str, addresses: &str) -> Pod {
 
 /// Pods `text` of the namespaces `namespaces` (by their labels).
 pub fn pods(namespaces: &str, text: &str) -> PodSet {
-    PodSet { namespaces: Namespaces::Matching(selector(namespaces)), pods: selector(text) }
+    PodSet::new(Namespaces::Matching(selector(namespaces)), selector(text))
 }
 
 pub fn peers(peers: impl IntoIterator<Item = Peer>) -> Peers {
@@ -72,11 +72,13 @@ pub fn tcp(first: u16, last: u16) -> TrafficMatches {
 pub fn rule(
     direction: Direction,
     action: Action,
-    subject: PodSet,
+    subject: impl Into<Subject>,
     peers: Peers,
     traffic: TrafficMatches,
 ) -> Rule {
-    Rule { direction, index: 0, name: None, subjects: Arc::new([subject]), action, peers, traffic, at: None }
+    let subjects = Arc::new([subject.into()]);
+    let (name, layer7, at) = (None, Vec::new(), None);
+    Rule { direction, index: 0, name, subjects, action, peers, traffic, layer7, at }
 }
 
 pub fn object(kind: &str, namespace: Option<&str>, name: &str) -> Arc<Object> {
@@ -88,6 +90,7 @@ pub fn object(kind: &str, namespace: Option<&str>, name: &str) -> Arc<Object> {
         version: "v1".into(),
         generation: 0,
         at: None,
+        api: "",
     })
 }
 
@@ -110,8 +113,10 @@ pub fn network_policy(
     isolates: &[Direction],
     rules: impl IntoIterator<Item = Rule>,
 ) -> Policy {
-    let isolation =
-        |direction: &Direction| Isolation { subjects: Arc::new([subject.clone()]), direction: *direction };
+    let isolation = |direction: &Direction| Isolation {
+        subjects: Arc::new([subject.clone().into()]),
+        direction: *direction,
+    };
     Policy {
         object: object("NetworkPolicy", Some("x"), name),
         placement: Placement::Union,

@@ -50,7 +50,9 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
     }
     let world = input::world(&mut input, arguments.thorium);
     let mut objects = world.into_objects();
-    objects.names = names;
+    for (name, addresses) in names {
+        objects.names.entry(name).or_default().extend(addresses);
+    }
     let snapshot = Snapshot::new(objects);
     let flows = snapshot.flows(&pattern).map_err(|error| {
         let (error, place) = (error.to_string(), input::describe(&arguments.input.files));

@@ -28,6 +28,15 @@ struct Line {
 /// The whole answer. `all` shows every rule that was asked.
 pub fn explanation(snapshot: &Snapshot, evaluation: &Evaluation, look: Look, all: bool) -> String {
     let mut out = headline(snapshot, &evaluation.flow, evaluation.verdict, look);
+    for conditions in evaluation.conditions() {
+        let words: Vec<String> = conditions.iter().map(ToString::to_string).collect();
+        let _ = writeln!(
+            out,
+            "{}   only {}; anything else is dropped",
+            look.warning("CONDITIONAL"),
+            words.join(", or ")
+        );
+    }
     out.push('\n');
     for side in [&evaluation.egress, &evaluation.ingress] {
         side_tree(snapshot, &evaluation.flow, side, look, all, &mut out);
@@ -154,7 +163,8 @@ fn summary(side: &Side) -> String {
                 Verdict::Deny => "denied",
                 Verdict::Reject => "rejected",
             };
-            format!("{word} by {}", decision.object)
+            let conditional = if decision.conditions.is_empty() { "" } else { ", on condition" };
+            format!("{word} by {}{conditional}", decision.object)
         }
     }
 }

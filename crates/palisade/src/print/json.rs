@@ -19,6 +19,8 @@ pub struct Explanation {
     pub flow: Flow,
     /// What becomes of it.
     pub verdict: Verdict,
+    /// Whether an allowance depends on what the connection carries (layer 7): see the conditions of its sides.
+    pub conditional: bool,
     /// What the source's side says.
     pub egress: Side,
     /// What the destination's side says.
@@ -93,6 +95,8 @@ pub struct Side {
     pub because: String,
     /// The rule that decided; for a deny by isolation the first policy that isolates, with a null rule.
     pub decided_by: Option<Decider>,
+    /// What the connection must carry for an allowance to hold: one of these, or anything when there is none.
+    pub conditions: Vec<String>,
     pub stages: Vec<Stage>,
 }
 
@@ -375,6 +379,7 @@ impl Explanation {
         Explanation {
             flow: Flow::new(snapshot, &evaluation.flow),
             verdict: evaluation.verdict.into(),
+            conditional: !evaluation.conditions().is_empty(),
             egress: Side::new(&evaluation.egress),
             ingress: Side::new(&evaluation.ingress),
             advice: super::explain::advice(snapshot, evaluation),
@@ -456,6 +461,7 @@ impl Side {
             verdict: side.verdict.into(),
             because: because.to_owned(),
             decided_by,
+            conditions: side.because.conditions().iter().map(ToString::to_string).collect(),
             stages: side.stages.iter().map(Stage::new).collect(),
         }
     }
@@ -489,7 +495,7 @@ impl Stage {
             stage: stage.stage.to_string(),
             tier: match &stage.stage {
                 StageName::Tier(number, _) => Some(*number),
-                StageName::NetworkPolicy => None,
+                StageName::NoTier(_) | StageName::NetworkPolicy => None,
             },
             outcome: outcome.to_owned(),
             isolated_by: stage.isolated_by.iter().map(|object| Ref::new(object, stage)).collect(),

@@ -8,8 +8,8 @@ use crate::admin::check;
 use crate::admin::crd::{
     DOMAIN_NAMES, EXPRESSIONS, LABELS, NETWORKS, PORT, PRIORITY, RULE_NAME, SELECTOR, TEXT,
 };
-use crate::admin::schema::{Fields, Rule, Schema, items, list, object, one_of, text, written};
 use crate::codes;
+use crate::definition::schema::{Fields, Rule, Schema, items, list, object, one_of, text, written};
 use crate::source::tree::Node;
 
 /// AdminNetworkPolicy.

@@ -4,11 +4,11 @@
 //! `namespaces` and keeps `namespaces: {}`, which is every namespace. Whoever reads only the new shape turns "tenant1
 //! may not" into "nobody may", and "tenant1 may" into "everybody may".
 
-use crate::admin::check;
-use crate::admin::findings::Findings;
-use crate::admin::schema::written;
 use crate::apimachinery::field::{Path, quoted};
 use crate::codes;
+use crate::definition::check;
+use crate::definition::findings::Findings;
+use crate::definition::schema::written;
 use crate::source::tree::{Node, Value};
 
 /// The keys that only the old shape has.

@@ -8,9 +8,9 @@ use super::types::{
     EgressRule, IngressPeer, IngressRule, NamespacesPeer, PodsPeer, Port, Subject,
 };
 use crate::admin::lower::{self, Draft, RuleDraft, draft, one_of, one_peer};
-use crate::admin::selector::LabelSelector;
-use crate::admin::typed::Text;
 use crate::decode::Reader;
+use crate::definition::selector::LabelSelector;
+use crate::definition::typed::Text;
 use crate::object::Header;
 
 /// The words for actions.
@@ -190,6 +190,6 @@ impl PodsPeer {
             (Some(_), Some(_)) => return Err("namespaces and namespaceSelector".to_owned()),
         };
         let pods = lower::selector(self.pod_selector.as_deref(), "podSelector")?;
-        Ok(PodSet { namespaces, pods })
+        Ok(PodSet::new(namespaces, pods))
     }
 }

@@ -8,8 +8,8 @@ mod types;
 use palisade_model::policy::Policy;
 
 use super::Dialect;
-use super::schema::Schema;
 use crate::decode::Reader;
+use crate::definition::schema::Schema;
 use crate::meta::ObjectMeta;
 use crate::object::Header;
 

@@ -4,9 +4,9 @@
 //! `{notSameLabels: […]}`, and pods had such `namespaces`; since then `namespaces` is the selector itself. The
 //! version's name is the same, so both are read, into types that hold the keys of both.
 
-use crate::admin::selector::{LabelSelector, LabelSelectorRequirement};
-use crate::admin::typed::{LabelMap, List, Object, Text, Texts, Whole, broken};
 use crate::decode::fields;
+use crate::definition::selector::{LabelSelector, LabelSelectorRequirement};
+use crate::definition::typed::{LabelMap, List, Object, Text, Texts, Whole, broken};
 use crate::meta::ObjectMeta;
 
 fields! {

@@ -6,8 +6,8 @@ use crate::admin::check;
 use crate::admin::crd::{
     DOMAIN_NAMES, NETWORKS, PORT, PRIORITY, RULE_NAME, SELECTOR, TEXT, begins_before_it_ends,
 };
-use crate::admin::schema::{Rule, Schema, items, list, object, one_of, written};
 use crate::codes;
+use crate::definition::schema::{Rule, Schema, items, list, object, one_of, written};
 use crate::source::tree::Node;
 
 /// ClusterNetworkPolicy.

@@ -9,8 +9,8 @@ use super::types::{
     ProtocolPorts, Subject,
 };
 use crate::admin::lower::{self, Draft, RuleDraft, draft, one_of, one_peer};
-use crate::admin::selector::LabelSelector;
 use crate::decode::Reader;
+use crate::definition::selector::LabelSelector;
 use crate::object::Header;
 
 const ACTIONS: &[(&str, Action)] =
@@ -107,7 +107,7 @@ impl NamespacedPod {
                 lower::selector(Some(selector), "namespaceSelector")
             })?;
         let pods = lower::selector(self.pod_selector.as_deref(), "podSelector")?;
-        Ok(PodSet { namespaces: Namespaces::Matching(namespaces), pods })
+        Ok(PodSet::new(Namespaces::Matching(namespaces), pods))
     }
 }
 

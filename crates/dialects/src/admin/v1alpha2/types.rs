@@ -1,8 +1,8 @@
 //! A ClusterNetworkPolicy as written.
 
-use crate::admin::selector::LabelSelector;
-use crate::admin::typed::{List, Object, Text, Texts, Whole, broken};
 use crate::decode::fields;
+use crate::definition::selector::LabelSelector;
+use crate::definition::typed::{List, Object, Text, Texts, Whole, broken};
 use crate::meta::ObjectMeta;
 
 fields! {

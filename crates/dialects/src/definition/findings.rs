@@ -1,4 +1,4 @@
-//! What is wrong with an object of these kinds, in the API server's words with help of ours.
+//! What is wrong with a custom resource, in the API server's words with help of ours.
 
 use palisade_model::diagnostic::{Code, Diagnostic};
 use palisade_model::nearest::nearest;
@@ -8,9 +8,34 @@ use crate::codes;
 use crate::decode::Reader;
 use crate::source::tree::Value;
 
+/// The codes of a dialect for what every definition can ask for.
+#[derive(Debug)]
+pub struct Codes {
+    /// A field that must be there is not.
+    pub required: &'static Code,
+    /// A number out of range.
+    pub range: &'static Code,
+    /// A value that is none of those supported.
+    pub supported: &'static Code,
+    /// Too many or too few items, the same one twice, or a text that is too long.
+    pub items: &'static Code,
+    /// Not exactly one of the alternatives.
+    pub one_of: &'static Code,
+    /// A text of the wrong form.
+    pub form: &'static Code,
+    /// A label that is null.
+    pub null_label: &'static Code,
+    /// A selector that selects nothing that could be.
+    pub selector: &'static Code,
+    /// Metadata that the API server refuses.
+    pub metadata: &'static Code,
+}
+
 /// What is wrong with an object, collected before it is reported: an update is judged by the difference.
 pub struct Findings<'r, 'a> {
     reader: &'r Reader<'a>,
+    /// The dialect's codes.
+    pub codes: &'static Codes,
     /// All of it.
     pub found: Vec<Diagnostic>,
     /// Whether there is something among them that keeps the API server from looking at rules across fields.
@@ -21,8 +46,8 @@ pub struct Findings<'r, 'a> {
 
 impl<'r, 'a> Findings<'r, 'a> {
     /// Nothing yet.
-    pub fn new(reader: &'r Reader<'a>) -> Self {
-        Findings { reader, found: Vec::new(), blocked: false }
+    pub fn new(reader: &'r Reader<'a>, codes: &'static Codes) -> Self {
+        Findings { reader, codes, found: Vec::new(), blocked: false }
     }
 
     /// One more.
@@ -57,24 +82,24 @@ impl<'r, 'a> Findings<'r, 'a> {
 
     /// A field that must be there is not.
     pub fn required(&mut self, path: &Path<'_>) {
-        self.say(&codes::ADMIN_REQUIRED, path, field::required(""));
+        self.say(self.codes.required, path, field::required(""));
         self.blocked = true;
     }
 
     /// A text is none of those supported.
     pub fn unsupported(&mut self, path: &Path<'_>, text: &str, supported: &[&str]) {
         let help = meant(text, supported);
-        self.say(&codes::ADMIN_ENUM, path, field::not_supported(text, supported)).help = help;
+        self.say(self.codes.supported, path, field::not_supported(text, supported)).help = help;
     }
 
     /// A list has too few or too many items.
     pub fn count(&mut self, path: &Path<'_>, count: usize, (min, max): (usize, usize)) {
         if count < min {
-            let body = in_body(number(count), path, &format!("should have at least {min} items"));
-            self.say(&codes::ADMIN_ITEMS, path, body);
+            let body = in_body(counted(count), path, &format!("should have at least {min} items"));
+            self.say(self.codes.items, path, body);
         }
         if count > max {
-            self.say(&codes::ADMIN_ITEMS, path, field::too_many(count, max));
+            self.say(self.codes.items, path, field::too_many(count, max));
             self.blocked = true;
         }
     }
@@ -88,9 +113,10 @@ impl<'r, 'a> Findings<'r, 'a> {
             ("string", Value::Float(_) | Value::Bool(_)) => {
                 Some(format!("YAML reads this as {}: write it in quotes", found.kind()))
             }
-            ("integer", Value::String(text)) if text.parse::<i64>().is_ok() => {
+            ("integer" | "number", Value::String(text)) if text.parse::<f64>().is_ok() => {
                 Some(format!("write it without quotes, {text}"))
             }
+            ("boolean", Value::String(_)) => Some("write true or false, without quotes".to_owned()),
             ("array", _) => Some("each item of a list begins with \"- \"".to_owned()),
             _ => None,
         };
@@ -105,7 +131,7 @@ pub fn in_body<'v>(value: impl Into<field::Value<'v>>, path: &Path<'_>, detail: 
 }
 
 /// A count as a number that can be shown.
-pub fn number(count: usize) -> i64 {
+pub fn counted(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
@@ -126,7 +152,7 @@ fn meant(text: &str, supported: &[&str]) -> Option<String> {
     let other_case = supported.iter().find(|one| one.eq_ignore_ascii_case(text)).copied();
     let other_api = match text.to_ascii_lowercase().as_str() {
         "allow" | "accept" => supported.iter().find(|one| matches!(**one, "Allow" | "Accept")).copied(),
-        "drop" | "reject" => supported.iter().find(|one| **one == "Deny").copied(),
+        "drop" | "reject" | "deny" => supported.iter().find(|one| matches!(**one, "Deny" | "Drop")).copied(),
         _ => None,
     };
     let near = || nearest(text, supported.iter().copied()).first().copied();

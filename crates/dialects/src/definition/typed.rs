@@ -25,6 +25,23 @@ pub struct Texts(pub Vec<SmolStr>);
 #[derive(Debug, Clone, Copy)]
 pub struct Whole(pub i64);
 
+/// A number.
+#[derive(Debug, Clone, Copy)]
+pub struct Number(pub f64);
+
+/// A whole number or a text, as ports are.
+#[derive(Debug, Clone)]
+pub enum NumberOrText {
+    /// A number.
+    Number(i64),
+    /// A text.
+    Text(SmolStr),
+}
+
+/// A truth value.
+#[derive(Debug, Clone, Copy)]
+pub struct Truth(pub bool);
+
 /// Labels to match. One that is null is none: the API server drops it before anybody sees it.
 #[derive(Debug, Clone)]
 pub struct LabelMap(pub StringMap);
@@ -46,7 +63,7 @@ pub trait Broken: Decode {
 /// Makes types of [`crate::decode::fields!`] ones that can be broken.
 macro_rules! broken {
     ($($name:ident)*) => {$(
-        impl $crate::admin::typed::Broken for $name {
+        impl $crate::definition::typed::Broken for $name {
             fn broken(why: String) -> Self {
                 $name { unreadable: Some(why), ..$name::default() }
             }
@@ -61,6 +78,15 @@ pub fn whole(value: &Value<'_>) -> Option<i64> {
         Value::Integer(number) => Some(*number),
         // Numbers too large for a whole number are out of every range, and stay so at the end of this one.
         Value::Float(number) if number.fract() == 0.0 => Some(*number as i64),
+        _ => None,
+    }
+}
+
+/// The number that a value is, if it is one. Neither infinity nor what is no number at all is.
+pub fn number(value: &Value<'_>) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Float(number) if number.is_finite() => Some(*number),
         _ => None,
     }
 }
@@ -83,6 +109,30 @@ impl Decode for Texts {
 impl Decode for Whole {
     fn decode(node: &Node<'_>, _: &Path<'_>, _: &mut Reader<'_>) -> Option<Self> {
         whole(&node.value).map(Whole)
+    }
+}
+
+impl Decode for Number {
+    fn decode(node: &Node<'_>, _: &Path<'_>, _: &mut Reader<'_>) -> Option<Self> {
+        number(&node.value).map(Number)
+    }
+}
+
+impl Decode for NumberOrText {
+    fn decode(node: &Node<'_>, _: &Path<'_>, _: &mut Reader<'_>) -> Option<Self> {
+        match &node.value {
+            Value::String(text) => Some(NumberOrText::Text(text.as_ref().into())),
+            value => whole(value).map(NumberOrText::Number),
+        }
+    }
+}
+
+impl Decode for Truth {
+    fn decode(node: &Node<'_>, _: &Path<'_>, _: &mut Reader<'_>) -> Option<Self> {
+        match node.value {
+            Value::Bool(truth) => Some(Truth(truth)),
+            _ => None,
+        }
     }
 }
 

@@ -1,0 +1,115 @@
+//! Groups that are not there, and groups that reach further than the policy that names them.
+
+use std::collections::BTreeSet;
+
+use palisade_model::diagnostic::{Code, Diagnostic, Severity};
+use palisade_model::group::{GroupName, Members};
+use palisade_model::matching::{Context, Endpoint};
+use palisade_model::nearest::nearest;
+use palisade_model::options::Options;
+use palisade_model::policy::{Direction, Peer, Peers, Policy, Rule, Subject};
+use palisade_model::snapshot::{NoGroup, Snapshot};
+
+use super::{about, about_rule, pods};
+
+/// Missing.
+pub static MISSING_GROUP: Code = Code {
+    id: "L0111",
+    severity: Severity::Warning,
+    title: "a policy names a group that does not exist",
+    explanation: "Antrea accepts the policy, because the group may come later. Until it does, a rule with the group as a peer fails closed: an Allow rule lets nobody through, any other denies everything for whom it applies to. A policy that is *applied to* a missing group applies to nobody, as in Antrea. A ClusterNetworkPolicy names ClusterGroups, a NetworkPolicy Groups of its own namespace.",
+};
+
+/// Too far.
+pub static GROUP_REACHES_OUT: Code = Code {
+    id: "L0112",
+    severity: Severity::Warning,
+    title: "a namespaced policy is applied to a group with pods of other namespaces",
+    explanation: "A NetworkPolicy is about pods of its own namespace. Antrea does not realise a policy whose group selects others (its status says `Realizable: False`), so that in the cluster it protects nobody; Palisade applies it to the members in its own namespace. Take `namespaceSelector` out of the group.",
+};
+
+pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
+    let context = Context { snapshot, options: Options::default() };
+    for policy in snapshot.policies() {
+        let mut subjects: BTreeSet<&GroupName> = BTreeSet::new();
+        for rule in &policy.rules {
+            for subject in rule.subjects.iter() {
+                // Most policies have one list of subjects for all of their rules.
+                if let Subject::Group { group, within } = subject
+                    && subjects.insert(group)
+                {
+                    applied(&context, policy, rule, group, within.as_deref(), found);
+                }
+            }
+            let Peers::Of(peers) = &rule.peers else { continue };
+            let list = if rule.direction == Direction::Ingress { ".from" } else { ".to" };
+            for peer in peers {
+                if let Peer::Group(group) = peer
+                    && snapshot.group(group) == Err(NoGroup::Missing)
+                {
+                    let message = format!("there is no group {group}: the rule fails closed");
+                    let diagnostic = about_rule(&MISSING_GROUP, policy, rule, list, message);
+                    found.push(helped(snapshot, group, diagnostic));
+                }
+            }
+        }
+    }
+}
+
+fn applied(
+    context: &Context<'_>,
+    policy: &Policy,
+    rule: &Rule,
+    group: &GroupName,
+    within: Option<&str>,
+    found: &mut Vec<Diagnostic>,
+) {
+    let snapshot = context.snapshot;
+    let shared = policy.rules.iter().all(|other| other.subjects == rule.subjects);
+    let about = |code, message| match shared {
+        true => about(code, &policy.object, message).field("spec.appliedTo"),
+        false => about_rule(code, policy, rule, ".appliedTo", message),
+    };
+    match (snapshot.group(group), within) {
+        (Err(NoGroup::Missing), _) => {
+            let message = format!("there is no group {group}: this applies to nobody");
+            found.push(helped(snapshot, group, about(&MISSING_GROUP, message)));
+        }
+        (Ok(members), Some(namespace)) => {
+            let outside = |pod: &usize| {
+                snapshot.namespace_of(*pod).name != namespace
+                    && members.iter().any(|member| match member {
+                        Members::Pods(set) => context.holds(set, *pod, Endpoint::Pod(*pod)),
+                        _ => false,
+                    })
+            };
+            if let Some(pod) = pods(snapshot).find(outside).map(|pod| &snapshot.pods()[pod]) {
+                let message = format!(
+                    "group {group} holds {}/{}, which is in another namespace: only members in {namespace} count",
+                    pod.namespace, pod.name
+                );
+                found.push(about(&GROUP_REACHES_OUT, message));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn helped(snapshot: &Snapshot, group: &GroupName, mut diagnostic: Diagnostic) -> Diagnostic {
+    let beside = snapshot.groups().filter(|other| other.namespace == group.namespace);
+    let near = nearest(&group.name, beside.map(|other| other.name.as_str()));
+    let other_scope = snapshot.groups().find(|other| other.name == group.name);
+    diagnostic.help = match (near.first(), other_scope) {
+        (Some(near), _) => Some(format!("did you mean {near}?")),
+        (None, Some(GroupName { namespace: Some(namespace), .. })) => Some(format!(
+            "there is a Group {namespace}/{}, which only a NetworkPolicy there can name",
+            group.name
+        )),
+        (None, Some(_)) => Some(format!(
+            "there is a ClusterGroup {}, which only a ClusterNetworkPolicy can name",
+            group.name
+        )),
+        (None, None) => None,
+    };
+    diagnostic
+}

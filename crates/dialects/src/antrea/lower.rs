@@ -1,0 +1,54 @@
+//! Tiers and groups in the rule language. ([`super::policy`] has the policies.)
+
+use palisade_model::group::{Group, Members, TierObject};
+
+use super::ends::{self, Scope, Selectors};
+use super::types;
+use crate::object::Header;
+
+/// A tier.
+pub fn tier(written: &types::Tier, header: &Header) -> TierObject {
+    let spec = written.spec.as_deref();
+    let priority = spec.and_then(|spec| spec.priority).and_then(|priority| u8::try_from(priority.0).ok());
+    TierObject { object: header.origin(), priority }
+}
+
+/// A group. One that says nothing is empty; one that cannot be read, or says two things, is unknown.
+pub fn group(written: &types::Group, header: &Header) -> Group {
+    let members = match (&written.unreadable, written.spec.as_deref()) {
+        (Some(why), _) => Members::Unknown(why.clone()),
+        (None, Some(spec)) => members(spec, header).unwrap_or_else(Members::Unknown),
+        (None, None) => Members::Nobody,
+    };
+    Group { object: header.origin(), members }
+}
+
+fn members(spec: &types::GroupSpec, header: &Header) -> Result<Members, String> {
+    if let Some(why) = &spec.unreadable {
+        return Err(why.clone());
+    }
+    let scope = Scope { namespace: header.namespace.clone() };
+    let selectors = Selectors {
+        pods: spec.pod_selector.as_deref(),
+        namespaces: spec.namespace_selector.as_deref(),
+        entities: spec.external_entity_selector.as_deref(),
+    };
+    let blocks = spec.ip_blocks.as_deref().filter(|blocks| !blocks.is_empty());
+    let children = spec.child_groups.as_ref().filter(|children| !children.0.is_empty());
+    let alternatives = [
+        selectors.set(&scope).map(|set| set.map(Members::Pods)),
+        spec.node_selector.as_deref().map(|nodes| ends::selector(nodes, "nodeSelector").map(Members::Nodes)),
+        blocks.map(|blocks| {
+            let blocks: Result<_, String> = blocks.iter().map(|one| ends::block(one)).collect();
+            blocks.map(Members::Addresses)
+        }),
+        spec.service_reference
+            .as_deref()
+            .map(|name| ends::service(name, scope.namespace.as_ref()).map(Members::Service)),
+        children.map(|children| Ok(Members::Children(children.0.clone()))),
+    ];
+    if alternatives.iter().all(Option::is_none) {
+        return Ok(Members::Nobody);
+    }
+    ends::only("a group", alternatives)
+}

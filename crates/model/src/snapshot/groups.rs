@@ -1,0 +1,58 @@
+//! The groups of a snapshot, with their children and services looked up once.
+//!
+//! A group may hold other groups, one level deep: that is Antrea's limit, and it makes circles impossible. A child that
+//! is missing adds nobody. A group that nests deeper, or that cannot be read, is broken as a whole: rules that name
+//! it fail closed.
+
+use std::collections::{BTreeMap, HashMap};
+
+use smol_str::SmolStr;
+
+use crate::cluster::Service;
+use crate::group::{Group, GroupName, Members};
+use crate::policy::{Namespaces, PodSet, ServiceName};
+
+/// What a group comes to: pods, nodes and addresses; or why nobody can say.
+pub(super) type Resolved = Result<Vec<Members>, String>;
+
+pub(super) fn resolve(groups: Vec<Group>, services: &[Service]) -> BTreeMap<GroupName, Resolved> {
+    let services: HashMap<(&str, &str), &Service> =
+        services.iter().map(|service| ((&*service.namespace, &*service.name), service)).collect();
+    let groups: BTreeMap<GroupName, Group> = groups.into_iter().map(|group| (group.name(), group)).collect();
+    let own = |members: &Members| -> Resolved {
+        match members {
+            Members::Service(name) => Ok(behind(&services, name).into_iter().collect()),
+            Members::Unknown(what) => Err(what.clone()),
+            Members::Nobody | Members::Children(_) => Ok(Vec::new()),
+            other => Ok(vec![other.clone()]),
+        }
+    };
+    let resolve = |name: &GroupName, group: &Group| -> Resolved {
+        let Members::Children(children) = &group.members else { return own(&group.members) };
+        let mut all = Vec::new();
+        for child in children {
+            match groups.get(&sibling(name, child)).map(|child| &child.members) {
+                None => {}
+                Some(Members::Children(_)) => {
+                    return Err(format!("group {name} nests deeper than one level: {child} has children"));
+                }
+                Some(members) => {
+                    all.extend(own(members).map_err(|what| format!("child group {child}: {what}"))?);
+                }
+            }
+        }
+        Ok(all)
+    };
+    groups.iter().map(|(name, group)| (name.clone(), resolve(name, group))).collect()
+}
+
+fn sibling(group: &GroupName, name: &SmolStr) -> GroupName {
+    GroupName { namespace: group.namespace.clone(), name: name.clone() }
+}
+
+/// The pods that a service selects. One without a selector has none that a policy could know.
+fn behind(services: &HashMap<(&str, &str), &Service>, name: &ServiceName) -> Option<Members> {
+    let service = services.get(&(&*name.namespace, &*name.name))?;
+    let pods = service.selector.clone()?;
+    Some(Members::Pods(PodSet::new(Namespaces::Named(name.namespace.clone()), pods)))
+}
