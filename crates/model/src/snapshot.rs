@@ -17,9 +17,11 @@ use crate::policy::{Direction, Placement, Policy, Priority, Subject, Tier};
 
 mod groups;
 mod resolve;
+mod stand_ins;
 
 use groups::Resolved;
 pub use resolve::ResolveError;
+use stand_ins::{WorkloadKey, maker, with_stand_ins};
 
 /// The objects of a snapshot, in any order.
 #[derive(Debug, Clone, Default)]
@@ -73,9 +75,6 @@ pub struct Snapshot {
     node_by_name: HashMap<SmolStr, usize>,
     by_address: HashMap<IpAddr, Who>,
 }
-
-/// Namespace, kind and name.
-type WorkloadKey = (SmolStr, SmolStr, SmolStr);
 
 /// A first-match rule with its place in the order of all of them.
 #[derive(Debug, Clone, PartialEq)]
@@ -424,43 +423,4 @@ impl Snapshot {
             })
             .map(|(index, _)| index)
     }
-}
-
-fn maker(workload: Workload) -> Option<(WorkloadKey, Owner)> {
-    Some(((workload.template.namespace, workload.kind, workload.template.name), workload.owner?))
-}
-
-/// Adds, for every workload without living pods of its own, the pod of its template. Two workloads of one name, or a
-/// pod and a workload, are different endpoints that share it: a question by that name is about all of them.
-fn with_stand_ins(mut pods: Vec<Pod>, workloads: &[Workload]) -> Vec<Pod> {
-    let own = |workload: &Workload| -> WorkloadKey {
-        (workload.template.namespace.clone(), workload.kind.clone(), workload.template.name.clone())
-    };
-    let key =
-        |namespace: &SmolStr, owner: &Owner| (namespace.clone(), owner.kind.clone(), owner.name.clone());
-    let known: BTreeSet<WorkloadKey> = workloads.iter().map(own).collect();
-    // Whoever made something that lives needs no stand-in: a Deployment is there through its ReplicaSet's pods.
-    let mut staffed: BTreeSet<WorkloadKey> = BTreeSet::new();
-    for pod in pods.iter().filter(|pod| !pod.terminated) {
-        staffed.extend(
-            [&pod.owner, &pod.workload()].into_iter().flatten().map(|owner| key(&pod.namespace, owner)),
-        );
-    }
-    for workload in workloads {
-        if let Some(owner) = &workload.owner
-            && staffed.contains(&own(workload))
-        {
-            staffed.insert(key(&workload.template.namespace, owner));
-        }
-    }
-    for workload in workloads {
-        let made_by_known = workload
-            .owner
-            .as_ref()
-            .is_some_and(|owner| known.contains(&key(&workload.template.namespace, owner)));
-        if !made_by_known && !staffed.contains(&own(workload)) {
-            pods.push(Pod { stand_in: Some(workload.kind.clone()), ..workload.template.clone() });
-        }
-    }
-    pods
 }
