@@ -18,7 +18,7 @@
 use std::sync::Arc;
 
 use crate::flow::{Flow, Party, Who};
-use crate::matching::{Context, Endpoint, Match};
+use crate::matching::{Cluster, Context, Endpoint, Match};
 use crate::options::{Options, SelfTraffic};
 use crate::policy::{Action, Direction, Namespaces, PodSet, Policy, Rule, Subject};
 use crate::snapshot::{RankedRule, Snapshot, Stage};
@@ -37,21 +37,21 @@ pub fn evaluate(snapshot: &Snapshot, flow: &Flow, options: &Options) -> Evaluati
 }
 
 /// Whether policies have a say about this end of a connection at all: whom they apply to, or why not.
-pub(crate) fn subject(
-    context: &Context<'_>,
+pub fn subject<C: Cluster>(
+    context: &Context<'_, C>,
     flow: &Flow,
     direction: Direction,
 ) -> Result<Endpoint, Exemption> {
     let (own, other) = Context::ends(flow, direction);
     let endpoint = match own.who {
         Who::Outside => return Err(Exemption::Outside),
-        Who::Pod(pod) if !context.snapshot.pods()[pod].host_network => Endpoint::Pod(pod),
+        Who::Pod(pod) if !context.snapshot.pod(pod).host_network => Endpoint::Pod(pod),
         // A pod in its node's network is its node.
         _ => context.node_of(own).map(Endpoint::Node).ok_or(Exemption::HostNetwork)?,
     };
     // Nobody can be cut off from itself; through a service a pod can. A template stands for many pods, not for one.
     let itself = match endpoint {
-        Endpoint::Pod(pod) => own.who == other.who && context.snapshot.pods()[pod].stand_in.is_none(),
+        Endpoint::Pod(pod) => own.who == other.who && context.snapshot.pod(pod).stand_in.is_none(),
         Endpoint::Node(node) => context.node_of(other) == Some(node),
         Endpoint::Service(_) => false,
     };

@@ -3,13 +3,17 @@
 //! Three answers, not two: what cannot be read is [`Match::Unknown`], and what an unknown means depends on the rule's
 //! action (it fails closed), which only the evaluator knows.
 
+use std::net::IpAddr;
+
 use crate::address::{Block, Family};
+use crate::cluster::{Namespace, Node, Pod, Service};
 use crate::flow::{Flow, Party, Who};
-use crate::group::Members;
+use crate::group::{GroupName, Members};
 use crate::label::Selector;
 use crate::options::{HostNetworkPods, Options};
 use crate::policy::{
-    Direction, Namespaces, Peer, Peers, PodSet, Rule, ServiceName, Subject, TrafficMatch, TrafficMatches,
+    Direction, DomainName, Namespaces, Peer, Peers, PodSet, Rule, ServiceName, Subject, TrafficMatch,
+    TrafficMatches,
 };
 use crate::snapshot::{NoGroup, Snapshot};
 use crate::traffic::{PortRange, Protocol, Traffic};
@@ -36,16 +40,43 @@ pub enum Endpoint {
     Service(usize),
 }
 
+/// What matching asks of a cluster, by places that mean nothing elsewhere. A [`Snapshot`] knows it, and so does whatever
+/// keeps a cluster up to date: there is one code that says what matches what.
+pub trait Cluster {
+    /// A pod.
+    fn pod(&self, at: usize) -> &Pod;
+    /// Its namespace.
+    fn namespace_of(&self, pod: usize) -> &Namespace;
+    /// A node.
+    fn node(&self, at: usize) -> &Node;
+    /// The place of a node.
+    fn node_named(&self, name: &str) -> Option<usize>;
+    /// A service.
+    fn service(&self, at: usize) -> &Service;
+    /// Who is in a group.
+    fn group(&self, name: &GroupName) -> Result<&[Members], NoGroup<'_>>;
+    /// Whether one of the names is known to stand for an address.
+    fn is_named(&self, address: IpAddr, names: &[DomainName]) -> bool;
+}
+
 /// Somebody to evaluate policies for: a snapshot with the options in force.
-#[derive(Debug, Clone, Copy)]
-pub struct Context<'s> {
+#[derive(Debug)]
+pub struct Context<'s, C = Snapshot> {
     /// The cluster.
-    pub snapshot: &'s Snapshot,
+    pub snapshot: &'s C,
     /// The points left open.
     pub options: Options,
 }
 
-impl<'s> Context<'s> {
+impl<C> Clone for Context<'_, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C> Copy for Context<'_, C> {}
+
+impl<'s, C: Cluster> Context<'s, C> {
     /// What in a rule nobody can read: something as it is written, or a group that it names.
     pub fn unknown<'r>(&self, rule: &'r Rule) -> Option<&'r str>
     where
@@ -118,7 +149,7 @@ impl<'s> Context<'s> {
     }
 
     fn is_labelled(&self, selector: &Selector, endpoint: Endpoint) -> bool {
-        matches!(endpoint, Endpoint::Node(node) if selector.matches(&self.snapshot.nodes()[node].labels))
+        matches!(endpoint, Endpoint::Node(node) if selector.matches(&self.snapshot.node(node).labels))
     }
 
     /// The service that a connection comes in through from outside.
@@ -128,13 +159,13 @@ impl<'s> Context<'s> {
     }
 
     fn is_called(&self, service: usize, name: &ServiceName) -> bool {
-        let service = &self.snapshot.services()[service];
+        let service = self.snapshot.service(service);
         service.namespace == name.namespace && service.name == name.name
     }
 
     /// Whether the pod is in the set. `subject` is whom relative namespaces are relative to.
     pub fn holds(&self, set: &PodSet, pod: usize, subject: Endpoint) -> bool {
-        let living = &self.snapshot.pods()[pod];
+        let living = self.snapshot.pod(pod);
         // Host-network pods are their node: no selector finds them. The terminated are nowhere.
         !living.host_network
             && !living.terminated
@@ -186,9 +217,7 @@ impl<'s> Context<'s> {
             Peer::Pods(set) => self.is_among(set, party, subject),
             Peer::Addresses(block) => self.is_in(std::slice::from_ref(block), party),
             Peer::Nodes(selector) => self.is_node(selector, party),
-            Peer::Names(names) => party.address.is_some_and(|address| {
-                self.snapshot.names_of(address).any(|known| names.iter().any(|name| name.matches(known)))
-            }),
+            Peer::Names(names) => party.address.is_some_and(|address| self.snapshot.is_named(address, names)),
             Peer::Service(name) => flow.via.is_some_and(|via| self.is_called(via, name)),
             Peer::Group(group) => self.snapshot.group(group).is_ok_and(|members| {
                 members.iter().any(|member| match member {
@@ -212,7 +241,7 @@ impl<'s> Context<'s> {
     }
 
     fn is_node(&self, selector: &Selector, party: Party) -> bool {
-        self.node_of(party).is_some_and(|node| selector.matches(&self.snapshot.nodes()[node].labels))
+        self.node_of(party).is_some_and(|node| selector.matches(&self.snapshot.node(node).labels))
     }
 
     /// Whether the connection's traffic is one of these.
@@ -262,8 +291,8 @@ impl<'s> Context<'s> {
     /// What a port's name stands for at the destination. Only pods in the pod network name their ports.
     pub fn named_port(&self, destination: Party, name: &str, traffic: Traffic) -> Option<u16> {
         match destination.who {
-            Who::Pod(pod) if !self.snapshot.pods()[pod].host_network => {
-                self.snapshot.pods()[pod].named_port(name, traffic.protocol)
+            Who::Pod(pod) if !self.snapshot.pod(pod).host_network => {
+                self.snapshot.pod(pod).named_port(name, traffic.protocol)
             }
             _ => None,
         }
@@ -272,7 +301,7 @@ impl<'s> Context<'s> {
     /// Whether the party is a pod of the pod network.
     pub fn is_pod(&self, party: Party) -> bool {
         matches!(party.who, Who::Pod(pod) if {
-            let pod = &self.snapshot.pods()[pod];
+            let pod = self.snapshot.pod(pod);
             !pod.host_network && !pod.external
         })
     }
@@ -282,9 +311,9 @@ impl<'s> Context<'s> {
         match party.who {
             Who::Node(node) => Some(node),
             Who::Pod(pod) => {
-                let pod = &self.snapshot.pods()[pod];
+                let pod = self.snapshot.pod(pod);
                 let counts = pod.host_network && self.options.host_network_pods == HostNetworkPods::Node;
-                if counts { pod.node.as_ref().and_then(|name| self.snapshot.node(name)) } else { None }
+                if counts { pod.node.as_ref().and_then(|name| self.snapshot.node_named(name)) } else { None }
             }
             Who::Outside => None,
         }
@@ -292,22 +321,24 @@ impl<'s> Context<'s> {
 
     /// Whether the party is the node that the pod runs on. The node need not be declared to be known by name.
     pub fn is_own_node(&self, party: Party, pod: usize) -> bool {
-        let home = self.snapshot.pods()[pod].node.as_ref();
+        let home = self.snapshot.pod(pod).node.as_ref();
         match party.who {
-            Who::Node(node) => home == Some(&self.snapshot.nodes()[node].name),
+            Who::Node(node) => home == Some(&self.snapshot.node(node).name),
             Who::Pod(other) => {
-                let other = &self.snapshot.pods()[other];
+                let other = self.snapshot.pod(other);
                 let counts = other.host_network && self.options.host_network_pods == HostNetworkPods::Node;
                 counts && home.is_some() && other.node.as_ref() == home
             }
             // Without the Node itself, the pod's status still tells the address of its node.
             Who::Outside => {
-                let hosts = &self.snapshot.pods()[pod].host_addresses;
+                let hosts = &self.snapshot.pod(pod).host_addresses;
                 party.address.is_some_and(|address| hosts.contains(&address))
             }
         }
     }
+}
 
+impl Context<'_> {
     /// The other end of a connection, seen from one direction's subject.
     pub fn ends(flow: &Flow, direction: Direction) -> (Party, Party) {
         match direction {

@@ -13,7 +13,8 @@ use crate::cluster::{Endpoints, NAMESPACE_NAME_LABEL, Namespace, Node, Owner, Po
 use crate::flow::{Party, Who};
 use crate::group::{Group, GroupName, Members};
 use crate::label::Labels;
-use crate::policy::{Direction, Placement, Policy, Priority, Subject, Tier};
+use crate::matching::Cluster;
+use crate::policy::{Direction, DomainName, Placement, Policy, Priority, Subject, Tier};
 
 mod groups;
 mod resolve;
@@ -422,5 +423,37 @@ impl Snapshot {
                         || policy.rules.iter().any(|rule| rule.direction == direction))
             })
             .map(|(index, _)| index)
+    }
+}
+
+// === impl Cluster ===
+
+impl Cluster for Snapshot {
+    fn pod(&self, at: usize) -> &Pod {
+        &self.pods[at]
+    }
+
+    fn namespace_of(&self, pod: usize) -> &Namespace {
+        Snapshot::namespace_of(self, pod)
+    }
+
+    fn node(&self, at: usize) -> &Node {
+        &self.nodes[at]
+    }
+
+    fn node_named(&self, name: &str) -> Option<usize> {
+        Snapshot::node(self, name)
+    }
+
+    fn service(&self, at: usize) -> &Service {
+        &self.services[at]
+    }
+
+    fn group(&self, name: &GroupName) -> Result<&[Members], NoGroup<'_>> {
+        Snapshot::group(self, name)
+    }
+
+    fn is_named(&self, address: IpAddr, names: &[DomainName]) -> bool {
+        self.names_of(address).any(|known| names.iter().any(|name| name.matches(known)))
     }
 }
