@@ -9,6 +9,8 @@
 //! Nothing here knows how Palisade represents anything: what is measured starts from texts, as users do.
 
 pub mod generate;
+pub mod live;
 pub mod measure;
 pub mod random;
+pub mod scenario;
 pub mod text;

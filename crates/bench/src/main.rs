@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use palisade_bench::generate::{self, Size};
-use palisade_bench::measure;
+use palisade_bench::scenario::Scenario;
 use palisade_bench::text::Format;
+use palisade_bench::{live, measure};
 
 /// How fast Palisade is.
 #[derive(Debug, Parser)]
@@ -38,6 +39,17 @@ enum Command {
         #[arg(long, default_value = "table")]
         output: Output,
     },
+    /// Measures the index on one of the peers' scenarios
+    Engine {
+        /// Which one
+        scenario: Scenario,
+        /// How many times its size
+        #[arg(long, default_value_t = 1)]
+        size: usize,
+        /// How the figures are printed
+        #[arg(long, default_value = "table")]
+        output: Output,
+    },
     /// Prints the world that is measured
     Generate {
         /// How it is written
@@ -60,6 +72,14 @@ fn main() -> ExitCode {
             match output {
                 Output::Table => report.table(),
                 Output::Json => serde_json::to_string_pretty(&report).unwrap_or_default() + "\n",
+            }
+        }
+        Command::Engine { scenario, size, output } => {
+            let (figures, engine) = live::run(scenario, size);
+            drop(engine);
+            match output {
+                Output::Table => figures.line(),
+                Output::Json => serde_json::to_string(&figures).unwrap_or_default() + "\n",
             }
         }
         Command::Generate { format } => format.write(&generate::world(size)),

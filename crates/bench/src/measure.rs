@@ -168,15 +168,24 @@ fn best_of<I, O>(runs: usize, mut prepare: impl FnMut() -> I, mut run: impl FnMu
 }
 
 /// How long this thread has been on a CPU.
-fn cpu_time() -> Duration {
+pub fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.try_into().unwrap_or_default()
 }
 
 /// The most memory this process has ever held, where the kernel says so.
-fn peak_bytes() -> Option<u64> {
+pub fn peak_bytes() -> Option<u64> {
+    status_bytes("VmHWM:")
+}
+
+/// The memory it holds now.
+pub fn resident_bytes() -> Option<u64> {
+    status_bytes("VmRSS:")
+}
+
+fn status_bytes(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes * 1024)
 }

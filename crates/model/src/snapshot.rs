@@ -14,9 +14,9 @@ use crate::flow::{Party, Who};
 use crate::group::{Group, GroupName, Members};
 use crate::label::Labels;
 use crate::matching::Cluster;
-use crate::policy::{Direction, DomainName, Placement, Policy, Priority, Subject, Tier};
+use crate::policy::{Direction, DomainName, Placement, Policy, Priority, ServiceName, Subject, Tier};
 
-mod groups;
+pub mod groups;
 mod resolve;
 mod stand_ins;
 
@@ -167,7 +167,11 @@ impl Snapshot {
         snapshot.place_namespaces(namespaces);
         snapshot.index();
         snapshot.rank(&tiers);
-        snapshot.groups = groups::resolve(groups, &snapshot.services);
+        let groups = groups.into_iter().map(|group| (group.name(), group)).collect();
+        let services: HashMap<(&str, &str), &Service> =
+            snapshot.services.iter().map(|s| ((&*s.namespace, &*s.name), s)).collect();
+        let service = |name: &ServiceName| services.get(&(&*name.namespace, &*name.name)).copied();
+        snapshot.groups = groups::resolve(&groups, service);
         snapshot.name(names);
         snapshot
     }

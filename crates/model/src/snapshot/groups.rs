@@ -4,7 +4,7 @@
 //! is missing adds nobody. A group that nests deeper, or that cannot be read, is broken as a whole: rules that name
 //! it fail closed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use smol_str::SmolStr;
 
@@ -13,15 +13,16 @@ use crate::group::{Group, GroupName, Members};
 use crate::policy::{Namespaces, PodSet, ServiceName};
 
 /// What a group comes to: pods, nodes and addresses; or why nobody can say.
-pub(super) type Resolved = Result<Vec<Members>, String>;
+pub type Resolved = Result<Vec<Members>, String>;
 
-pub(super) fn resolve(groups: Vec<Group>, services: &[Service]) -> BTreeMap<GroupName, Resolved> {
-    let services: HashMap<(&str, &str), &Service> =
-        services.iter().map(|service| ((&*service.namespace, &*service.name), service)).collect();
-    let groups: BTreeMap<GroupName, Group> = groups.into_iter().map(|group| (group.name(), group)).collect();
+/// What these groups come to, each by its name.
+pub fn resolve<'s>(
+    groups: &BTreeMap<GroupName, Group>,
+    service: impl Fn(&ServiceName) -> Option<&'s Service>,
+) -> BTreeMap<GroupName, Resolved> {
     let own = |members: &Members| -> Resolved {
         match members {
-            Members::Service(name) => Ok(behind(&services, name).into_iter().collect()),
+            Members::Service(name) => Ok(behind(name, service(name)).into_iter().collect()),
             Members::Unknown(what) => Err(what.clone()),
             Members::Nobody | Members::Children(_) => Ok(Vec::new()),
             other => Ok(vec![other.clone()]),
@@ -51,8 +52,7 @@ fn sibling(group: &GroupName, name: &SmolStr) -> GroupName {
 }
 
 /// The pods that a service selects. One without a selector has none that a policy could know.
-fn behind(services: &HashMap<(&str, &str), &Service>, name: &ServiceName) -> Option<Members> {
-    let service = services.get(&(&*name.namespace, &*name.name))?;
-    let pods = service.selector.clone()?;
+fn behind(name: &ServiceName, service: Option<&Service>) -> Option<Members> {
+    let pods = service?.selector.clone()?;
     Some(Members::Pods(PodSet::new(Namespaces::Named(name.namespace.clone()), pods)))
 }
