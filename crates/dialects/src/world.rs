@@ -77,14 +77,17 @@ impl World {
 
     /// What is wrong between objects that were read one by one.
     pub fn review(&self) -> Vec<Diagnostic> {
-        let mut objects = Objects::default();
+        let mut found = Vec::new();
+        antrea::world::check(self, &mut found);
         if self.thorium_parts().is_empty() {
-            return Vec::new();
+            return found;
         }
+        let mut objects = Objects::default();
         for loaded in self.objects.values().filter(|loaded| !matches!(loaded.lowered, Lowered::Policy(_))) {
             gather(loaded.clone(), &mut objects);
         }
-        self.put_together(&mut objects)
+        found.extend(self.put_together(&mut objects));
+        found
     }
 
     /// The Thorium instance that the documents describe, if there are any.

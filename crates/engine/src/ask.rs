@@ -260,7 +260,7 @@ impl Engine {
         if !context.readable_rule(rule, endpoint, peer, flow) {
             return Decided::No;
         }
-        match rule.action {
+        match rule.action_for(flow.traffic) {
             Action::Allow => Decided::Verdict(Verdict::Allow),
             Action::Deny => Decided::Verdict(Verdict::Deny),
             Action::Reject => Decided::Verdict(Verdict::Reject),

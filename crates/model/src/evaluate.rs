@@ -21,7 +21,7 @@ use crate::flow::{Flow, Party, Who};
 use crate::matching::{Cluster, Context, Endpoint, Match};
 use crate::options::{Options, SelfTraffic};
 use crate::policy::{Action, Direction, Namespaces, PodSet, Policy, Rule, Subject};
-use crate::snapshot::{RankedRule, Snapshot, Stage};
+use crate::snapshot::{NoGroup, RankedRule, Snapshot, Stage};
 use crate::trace::{
     Because, Bystander, Decision, Evaluation, Exemption, RuleRef, Side, StageName, StageOutcome, StageTrace,
     Step, StepResult, Verdict,
@@ -188,7 +188,7 @@ impl Asked<'_> {
                 _ => None,
             };
             stage.steps.push(step(policy, rule, result));
-            let action = match (matched, rule.action) {
+            let action = match (matched, rule.action_for(self.flow.traffic)) {
                 (Match::Yes, Action::Allow) if nowhere => continue,
                 (Match::Yes, Action::Pass) if nowhere => Action::Deny,
                 (Match::Yes, action) => action,
@@ -292,6 +292,15 @@ impl Asked<'_> {
         }
     }
 
+    fn in_words(&self, subject: &Subject) -> String {
+        match subject {
+            Subject::Group { group, .. } if self.context.snapshot.group(group) == Err(NoGroup::Missing) => {
+                format!("{subject}, which does not exist")
+            }
+            other => other.to_string(),
+        }
+    }
+
     /// Notes a policy that does not apply, unless it is one that nobody would expect to: of another namespace, or about
     /// nodes and services where a pod is asked for.
     fn stands_by(&self, policy: &Policy, subjects: &[Subject], stage: &mut StageTrace) {
@@ -303,9 +312,10 @@ impl Asked<'_> {
             (Subject::Group { .. }, _) => true,
             _ => false,
         };
-        let noted = stage.bystanders.last().is_some_and(|last| last.object == policy.object);
+        // Policies of equal priority take turns: a few back is far enough.
+        let noted = stage.bystanders.iter().rev().take(16).any(|other| other.object == policy.object);
         if subjects.iter().any(expected) && !noted {
-            let words: Vec<String> = subjects.iter().map(ToString::to_string).collect();
+            let words: Vec<String> = subjects.iter().map(|subject| self.in_words(subject)).collect();
             stage
                 .bystanders
                 .push(Bystander { object: Arc::clone(&policy.object), applies_to: words.join(", or ") });

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::diagnostic::Location;
+use crate::traffic::{Protocol, Traffic};
 
 mod carried;
 mod endpoints;
@@ -222,6 +223,15 @@ impl fmt::Display for Action {
 // === impl Rule ===
 
 impl Rule {
+    /// What it does with a connection that it matches. HTTP and TLS are inside of TCP: what its conditions cannot hold
+    /// for, it drops, as it drops everything that does not fulfil them.
+    pub fn action_for(&self, traffic: Traffic) -> Action {
+        match self.action {
+            Action::Allow if !self.layer7.is_empty() && traffic.protocol != Protocol::Tcp => Action::Deny,
+            action => action,
+        }
+    }
+
     /// What in the rule cannot be read, if anything. Such a rule fails closed as a whole: an Allow rule matches nothing,
     /// any other denies everything, as the API's text has it for unknown peers. A group that is missing does the same,
     /// which only the snapshot knows: [`crate::matching::Context::unknown`].

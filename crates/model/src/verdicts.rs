@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use crate::cluster::Pod;
 use crate::evaluate::subject;
 use crate::flow::{Flow, Party};
+use crate::group::Members;
 use crate::label::Labels;
 use crate::matching::{Context, Endpoint};
 use crate::options::Options;
@@ -57,7 +58,8 @@ enum Effect {
 struct Index<'s> {
     /// By the namespace, and a label if there is one that the pod must have.
     named: HashMap<(&'s str, Option<Label<'s>>), Vec<usize>>,
-    anywhere: Vec<usize>,
+    /// Those of any namespace, by such a label alone.
+    anywhere: HashMap<Option<Label<'s>>, Vec<usize>>,
 }
 
 /// Key and value.
@@ -153,6 +155,7 @@ impl<'s> Verdicts<'s> {
                 Effect::DenyAll => return Some(Verdict::Deny),
                 Effect::Act(action) if self.context.readable_rule(rule, endpoint, peer, flow) => {
                     return match action {
+                        Action::Allow if rule.action_for(flow.traffic) == Action::Deny => Some(Verdict::Deny),
                         Action::Allow => Some(Verdict::Allow),
                         Action::Deny => Some(Verdict::Deny),
                         Action::Reject => Some(Verdict::Reject),
@@ -244,7 +247,7 @@ impl<'s> Index<'s> {
             if policy.placement == Placement::Union {
                 let isolations = policy.isolations.iter().map(|isolation| &isolation.subjects);
                 let rules = policy.rules.iter().map(|rule| &rule.subjects);
-                index.add(at, isolations.chain(rules).flat_map(|subjects| subjects.iter()));
+                index.add(at, isolations.chain(rules).flat_map(|subjects| subjects.iter()), snapshot);
             }
         }
         index
@@ -253,33 +256,54 @@ impl<'s> Index<'s> {
     fn of_ranked(snapshot: &'s Snapshot, stage: Stage) -> Self {
         let mut index = Index::default();
         for (at, ranked) in snapshot.rules_of(stage).iter().enumerate() {
-            index.add(at, snapshot.policies()[ranked.policy].rules[ranked.rule].subjects.iter());
+            index.add(at, snapshot.policies()[ranked.policy].rules[ranked.rule].subjects.iter(), snapshot);
         }
         index
     }
 
-    fn add(&mut self, at: usize, subjects: impl Iterator<Item = &'s Subject>) {
+    fn add(&mut self, at: usize, subjects: impl Iterator<Item = &'s Subject>, snapshot: &'s Snapshot) {
         for subject in subjects {
-            let list = match subject {
-                Subject::Pods(PodSet { namespaces: Namespaces::Named(name), pods, .. }) => {
-                    self.named.entry((name, pods.required_label())).or_default()
-                }
-                _ => &mut self.anywhere,
-            };
-            if list.last() != Some(&at) {
-                list.push(at);
+            match subject {
+                Subject::Pods(set) => self.add_set(at, set),
+                Subject::Group { group, .. } => match snapshot.group(group) {
+                    Ok(members) => {
+                        for member in members {
+                            if let Members::Pods(set) = member {
+                                self.add_set(at, set);
+                            }
+                        }
+                    }
+                    // It may have meant anybody; or there is nobody to ask.
+                    Err(_) => push(self.anywhere.entry(None).or_default(), at),
+                },
+                Subject::Nodes(_) | Subject::Service(_) => {}
             }
+        }
+    }
+
+    fn add_set(&mut self, at: usize, set: &'s PodSet) {
+        let label = set.pods.required_label();
+        match &set.namespaces {
+            Namespaces::Named(name) => push(self.named.entry((name, label)).or_default(), at),
+            _ => push(self.anywhere.entry(label).or_default(), at),
         }
     }
 
     /// Those that can hold this pod, in order.
     fn candidates(&self, pod: &Pod) -> Vec<usize> {
-        let mut all = self.anywhere.clone();
+        let mut all = Vec::new();
         for label in std::iter::once(None).chain(pod.labels.iter().map(Some)) {
+            all.extend(self.anywhere.get(&label).into_iter().flatten());
             all.extend(self.named.get(&(pod.namespace.as_str(), label)).into_iter().flatten());
         }
         all.sort_unstable();
         all.dedup();
         all
+    }
+}
+
+fn push(list: &mut Vec<usize>, at: usize) {
+    if list.last() != Some(&at) {
+        list.push(at);
     }
 }

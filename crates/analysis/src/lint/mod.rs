@@ -48,6 +48,13 @@ pub fn lint(snapshot: &Snapshot) -> Vec<Diagnostic> {
     found
 }
 
+/// What makes every answer about a snapshot doubtful: names that lead nowhere.
+pub fn dangling(snapshot: &Snapshot) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    groups::check(snapshot, &mut found);
+    found
+}
+
 /// The codes of all lints.
 pub fn codes() -> impl Iterator<Item = &'static Code> {
     LINTS.iter().flat_map(|(_, codes)| codes.iter().copied())

@@ -91,7 +91,8 @@ pub fn lower(written: &types::Policy, header: &Header, reader: &Reader<'_>) -> P
         if let Some(why) = &unreadable
             && list.as_deref().is_none_or(|list| list.is_empty())
         {
-            rules.push(failed(direction, everybody(&scope), Action::Deny, why.clone()));
+            let at = Some(header.at.clone());
+            rules.push(Rule { at, ..failed(direction, everybody(&scope), Action::Deny, why.clone()) });
         }
     }
     let tier = match spec.tier.as_ref().map(|tier| tier.as_str()) {

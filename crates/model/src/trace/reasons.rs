@@ -5,13 +5,25 @@ use crate::address::{Block, Family, NotInBlock};
 use crate::flow::{Flow, Party, Who};
 use crate::matching::{Context, Endpoint};
 use crate::policy::{Peer, Peers, PodSet, Rule, TrafficMatch, TrafficMatches};
+use crate::snapshot::NoGroup;
 use crate::traffic::PortRange;
 
 impl Context<'_> {
     /// Why a rule does not match a connection, or what in it cannot be read.
     pub(crate) fn reason(&self, rule: &Rule, subject: Endpoint, peer: Party, flow: &Flow) -> StepResult {
         if let Some(what) = self.unknown(rule) {
-            return StepResult::FailedClosed { why: what.to_owned() };
+            let missing = |peer: &Peer| match peer {
+                Peer::Group(group) if self.snapshot.group(group) == Err(NoGroup::Missing) => {
+                    Some(group.clone())
+                }
+                _ => None,
+            };
+            let group = match &rule.peers {
+                Peers::Of(peers) if rule.unknown().is_none() => peers.iter().find_map(missing),
+                _ => None,
+            };
+            let why = group.map_or_else(|| what.to_owned(), |group| format!("there is no group {group}"));
+            return StepResult::FailedClosed { why };
         }
         if !self.peers(&rule.peers, peer, subject, flow) {
             let (cause, why) = self.why_not_peer(&rule.peers, peer, subject);
@@ -128,7 +140,9 @@ impl Context<'_> {
                 }
             }
             None if matches.is_empty() => "its list of ports is empty, so it matches no traffic".to_owned(),
-            None if needs_a_source_port(matches, traffic.source_port) => {
+            None if matches.iter().any(same_protocol)
+                && needs_a_source_port(matches, traffic.source_port) =>
+            {
                 let all = PortRange::EPHEMERAL;
                 format!(
                     "{traffic} may come from any port of {all}, and the rule is for {}",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use palisade_analysis::lint;
-use palisade_dialects::{antrea, codes};
+use palisade_dialects::codes;
 use palisade_model::diagnostic::{Code, Severity};
 use palisade_model::nearest::nearest;
 use palisade_model::snapshot::Snapshot;
@@ -32,7 +32,6 @@ pub fn run(arguments: &CheckArgs, color: ColorChoice) -> Outcome {
     let world = input::world(&mut input, arguments.thorium);
     let objects = world.len();
     let mut found = std::mem::take(&mut input.found);
-    antrea::world::check(&world, &mut found);
     found.extend(lint::lint(&Snapshot::new(world.into_objects())));
     let order: BTreeMap<&str, usize> =
         input.sources.iter().enumerate().map(|(index, source)| (&**source.name(), index)).collect();

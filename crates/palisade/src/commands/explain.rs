@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::IpAddr;
 
+use palisade_analysis::lint::dangling;
 use palisade_dialects::codes;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::evaluate::evaluate;
@@ -22,6 +23,8 @@ use crate::print::explain::{explanation, headline};
 use crate::print::json::{self, Explanation, OtherFlow};
 use crate::print::style::Look;
 
+/// From so many connections on, an index of the rules is made first.
+const MANY: usize = 64;
 /// How many connections of one question are listed beside the one that is explained.
 const LISTED: usize = 10;
 /// The same for programs.
@@ -54,6 +57,7 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
         objects.names.entry(name).or_default().extend(addresses);
     }
     let snapshot = Snapshot::new(objects);
+    input.found.extend(dangling(&snapshot));
     let flows = snapshot.flows(&pattern).map_err(|error| {
         let (error, place) = (error.to_string(), input::describe(&arguments.input.files));
         let (first, help) = error.split_once('\n').unwrap_or((&error, ""));
@@ -62,8 +66,13 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
         lines.map(str::trim_end).into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
     })?;
 
-    let verdicts = Verdicts::new(&snapshot, &options);
-    let answers: Vec<(&Flow, Verdict)> = flows.iter().map(|flow| (flow, verdicts.verdict(flow))).collect();
+    // Sorting the rules of a whole cluster pays only where many connections are asked about.
+    let verdicts = (flows.len() > MANY).then(|| Verdicts::new(&snapshot, &options));
+    let verdict = |flow: &Flow| match &verdicts {
+        Some(verdicts) => verdicts.verdict(flow),
+        None => evaluate(&snapshot, flow, &options).verdict,
+    };
+    let answers: Vec<(&Flow, Verdict)> = flows.iter().map(|flow| (flow, verdict(flow))).collect();
     // A refusal is what people ask about: it is explained first.
     let first = answers.iter().position(|(_, verdict)| *verdict != Verdict::Allow).unwrap_or(0);
     let evaluation = evaluate(&snapshot, answers[first].0, &options);
@@ -74,7 +83,7 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
     // An address that was asked about stays what it is.
     let other_family = (snapshot.over_the_other_family(&evaluation.flow))
         .filter(|_| !pattern.names_an_address())
-        .map(|(flow, family)| (flow, family, verdicts.verdict(&flow)))
+        .map(|(flow, family)| (flow, family, verdict(&flow)))
         .filter(|(_, _, verdict)| *verdict != evaluation.verdict);
     let out = match arguments.output {
         ExplainOutput::Json => {
@@ -180,8 +189,14 @@ static LEFT_OUT: &[&str] = &[
 ];
 
 /// Warnings about what was read as something that another reader may read otherwise.
-static DOUBTFUL: &[&str] =
-    &[codes::UNKNOWN_FIELD.id, codes::ADMIN_LEGACY.id, codes::ADMIN_NULL_LABEL.id, codes::ADMIN_NAMES.id];
+static DOUBTFUL: &[&str] = &[
+    "L0111",
+    "L0112",
+    codes::UNKNOWN_FIELD.id,
+    codes::ADMIN_LEGACY.id,
+    codes::ADMIN_NULL_LABEL.id,
+    codes::ADMIN_NAMES.id,
+];
 
 /// A second `kind` or `metadata`: a line `---` is missing, and the first object is lost.
 fn loses_an_object(diagnostic: &Diagnostic) -> bool {

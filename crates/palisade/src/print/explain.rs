@@ -8,8 +8,8 @@ use palisade_model::flow::{Flow, Party, Who};
 use palisade_model::policy::{Action, Direction, Object};
 use palisade_model::snapshot::Snapshot;
 use palisade_model::trace::{
-    Because, Cause, Evaluation, Exemption, Side, StageName, StageOutcome, StageTrace, Step, StepResult,
-    Verdict,
+    Because, Cause, Decision, Evaluation, Exemption, Side, StageName, StageOutcome, StageTrace, Step,
+    StepResult, Verdict,
 };
 
 use super::style::{Look, wrap};
@@ -278,10 +278,16 @@ fn side_advice(snapshot: &Snapshot, evaluation: &Evaluation, side: &Side) -> Opt
     let flow = &evaluation.flow;
     let place = |at: &Option<Location>| at.as_ref().map(|at| format!(", {at}")).unwrap_or_default();
     match &side.because {
+        Because::Rule(Decision { object, stage: StageName::NoTier(tier), .. }) => Some(format!(
+            "To allow it: tier {tier} does not exist, so {object} fails closed before all others: create it, or name one \
+             that exists{}",
+            place(&object.at)
+        )),
         Because::Rule(decision) if decision.failed_closed.is_some() => {
             let (object, index) = (&decision.object, decision.rule.index);
             Some(format!(
-                "To allow it: correct rule {index} of {object}, which cannot be read{}",
+                "To allow it: correct rule {index} of {object}, which cannot be read ({}){}",
+                decision.failed_closed.as_deref().unwrap_or_default(),
                 place(&decision.rule.at)
             ))
         }
