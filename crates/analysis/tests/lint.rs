@@ -211,3 +211,76 @@ fn a_missing_group_gets_the_nearest_name() {
     let found = check(&(pods() + &group("webs", "podSelector: {}") + &other));
     assert!(found[0].help.as_ref().unwrap().contains("Group x/webs"), "{found:#?}");
 }
+
+/// Two Antrea policies at one priority, with these rules, after these objects.
+fn two(objects: &str, one: &str, other: &str) -> Vec<Diagnostic> {
+    let mut found = check(&(objects.to_owned() + &antrea("one", "5", one) + &antrea("other", "5", other)));
+    found.retain(|finding| ["L0107", "L0108"].contains(&finding.code.id));
+    found
+}
+
+#[test]
+fn ties_are_found_wherever_rules_meet() {
+    let names = "---\n{apiVersion: palisade.dev/v1alpha1, kind: DomainNames, metadata: {name: n}, names: {api.example.com: [198.51.100.7]}}\n";
+    let service = "---\n{apiVersion: v1, kind: Service, metadata: {name: web, namespace: x}, spec: {clusterIP: 10.96.0.1, selector: {app: a}, ports: [{port: 80}]}}\n";
+    let many: String = (0..90).map(|at| pod("other", &format!("p{at}"), "", "")).collect();
+    for (objects, one, other, flow) in [
+        (
+            many.as_str(),
+            "ingress: [{action: Drop, from: [{podSelector: {matchLabels: {app: b}}}]}]",
+            "ingress: [{action: Allow}]",
+            "x/b -> ",
+        ),
+        (
+            names,
+            "egress: [{action: Drop, to: [{fqdn: api.example.com}]}]",
+            "egress: [{action: Allow, to: [{fqdn: '*example.com'}]}]",
+            "198.51.100.7",
+        ),
+        (
+            service,
+            "egress: [{action: Drop, toServices: [{name: web, namespace: x}]}]",
+            "egress: [{action: Allow}]",
+            "x/a tcp",
+        ),
+        (
+            "",
+            "ingress: [{action: Drop, ports: [{port: 80, sourcePort: 5000}]}]",
+            "ingress: [{action: Allow, ports: [{port: 80}]}]",
+            "sport 5000",
+        ),
+        (
+            "",
+            "ingress: [{action: Drop, from: [{ipBlock: {cidr: 192.0.2.0/24, except: [192.0.2.0/25]}}]}]",
+            "ingress: [{action: Allow, from: [{ipBlock: {cidr: 192.0.2.0/24}}]}]",
+            "192.0.2.128",
+        ),
+    ] {
+        let found = two(&(pods() + objects), one, other);
+        assert_eq!(found.len(), 1, "{one} {other}: {found:#?}");
+        assert!(found[0].code.id == "L0107" && found[0].message.contains(flow), "{}", found[0].message);
+    }
+    let gate = |action: &str| {
+        antrea(
+            &action.to_lowercase(),
+            "5",
+            &format!("ingress: [{{action: {action}, from: [{{ipBlock: {{cidr: 192.0.2.0/24}}}}]}}]"),
+        )
+        .replace("podSelector: {}", "service: {name: web, namespace: x}")
+    };
+    let found = check(&(pods() + service + &gate("Drop") + &gate("Allow")));
+    assert!(
+        found.iter().any(|one| one.code.id == "L0107" && one.message.contains("192.0.2.0")),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn a_disagreement_is_reported_where_no_connection_is_known() {
+    let (one, other) = ("ingress: [{action: Drop}]", "ingress: [{action: Allow}]");
+    let found = two("", one, other);
+    assert!(found.len() == 1 && found[0].code.id == "L0107", "{found:#?}");
+    let apart = "ingress: [{action: Allow, ports: [{port: 81}]}]";
+    let found = two(&pods(), "ingress: [{action: Drop, ports: [{port: 80}]}]", apart);
+    assert!(found.len() == 1 && found[0].code.id == "L0108", "{found:#?}");
+}

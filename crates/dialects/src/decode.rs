@@ -47,6 +47,12 @@ const MOST_FINDINGS: usize = 100_000;
 /// What people write from another API or another level, what stands where they wrote it, and what would be right.
 static HINTS: &[(&str, &str, &str)] = &[
     ("port", "portNumber", "write portNumber: {protocol: TCP, port: …}"),
+    ("to", "from", "an ingress rule has from: whom it applies to is the destination"),
+    ("from", "toServices", "an egress rule has to: whom it applies to is the source"),
+    ("fqdn", "scope", "names are for egress: a connection that comes in has an address"),
+    ("except", "cidr", "this API has no exceptions: write a rule before it that drops them"),
+    ("endPort", "port", "this API has no ranges of ports: write each port"),
+    ("sourcePort", "port", "this API has no source ports"),
     ("protocol", "portNumber", "write portNumber: {protocol: TCP, port: …}"),
     ("endPort", "portRange", "write portRange: {protocol: TCP, start: …, end: …}"),
     ("ports", "protocols", "here it is protocols: [{tcp: {destinationPort: {number: …}}}]"),

@@ -43,7 +43,7 @@ macro_rules! says {
 says! {
     a_field_of_another_position_is_unknown: "{priority: 1, appliedTo: [{podSelector: {}}], ingress: [{action: Allow, \
         from: [{fqdn: a.b}], toServices: []}]}" => [
-        r#"S0007 spec.ingress[0].from[0].fqdn: unknown field "spec.ingress[0].from[0].fqdn""#,
+        r#"S0007 spec.ingress[0].from[0].fqdn: unknown field "spec.ingress[0].from[0].fqdn" (names are for egress: a connection that comes in has an address)"#,
         r#"S0007 spec.ingress[0].toServices: unknown field "spec.ingress[0].toServices""#,
     ];
     a_misspelled_field_is_guessed_among_those_of_its_position: "{priority: 1, appliedTo: [{podSelectr: {}}]}" => [
@@ -177,7 +177,7 @@ fn nested_groups_are_found_in_files() {
             "6 N0310 spec.childGroups: cannot set ClusterGroup b as childGroup, who has 1 childGroups itself",
             "12 N0310 spec.childGroups: cannot set ClusterGroup c as childGroup, who has 2 childGroups itself",
             "18 N0310 spec.childGroups: cannot set ClusterGroup a as childGroup, who has 1 childGroups itself",
-            "18 N0311 spec.childGroups: there is no ClusterGroup d",
+            "18 N0311 spec.childGroups: there is no ClusterGroup d (did you mean a?)",
         ]
     );
 }

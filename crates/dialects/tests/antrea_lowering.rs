@@ -157,7 +157,12 @@ fn an_unreadable_policy_denies_in_both_directions_whomever_it_could_have_meant()
     let policy = namespaced("priority: 1, appliedTo: [{podSelector: {matchLabels: {a: b}}}], ingres: []");
     assert_eq!(policy.rules.len(), 2);
     for rule in &policy.rules {
-        assert_eq!(rule.subjects.iter().map(ToString::to_string).collect::<String>(), "pods of namespace x");
+        let subjects: Vec<String> = rule.subjects.iter().map(ToString::to_string).collect();
+        // What it says, and everybody else of the namespace.
+        assert_eq!(
+            subjects,
+            ["pods with a=b of namespace x", "pods of namespace x", "external entities of namespace x"]
+        );
         assert!(rule.unknown().is_some());
     }
 }

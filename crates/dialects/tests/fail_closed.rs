@@ -35,6 +35,10 @@ const WORLD: &str = "
 {apiVersion: v1, kind: Pod, metadata: {name: b, namespace: x, labels: {app: b}}, spec: {containers: [{name: c, ports: [{name: web, containerPort: 80}]}]}, status: {podIP: 10.0.0.2}}
 ---
 {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: z, labels: {app: a}}, spec: {containers: [{name: c}]}, status: {podIP: 10.0.1.1}}
+---
+{apiVersion: crd.antrea.io/v1alpha2, kind: ExternalEntity, metadata: {name: vm, namespace: x, labels: {app: vm}}, spec: {endpoints: [{ip: 198.51.100.9}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: web, namespace: x}, spec: {type: NodePort, clusterIP: 10.96.0.1, selector: {app: a}, ports: [{port: 80, nodePort: 30080}]}}
 ";
 
 /// Each of these refuses something, and uses every field of its API.
@@ -127,6 +131,32 @@ spec:
   - {name: services, action: Drop, toServices: [{name: web, namespace: x}]}
 ---
 apiVersion: crd.antrea.io/v1beta1
+kind: ClusterNetworkPolicy
+metadata: {name: nodes}
+spec:
+  priority: 5
+  appliedTo: [{nodeSelector: {matchExpressions: [{key: zone, operator: In, values: [a]}]}}]
+  ingress: [{name: in, action: Drop, from: [{ipBlock: {cidr: 203.0.113.0/24}}, {podSelector: {matchLabels: {app: a}}}]}]
+  egress: [{name: out, action: Reject, to: [{podSelector: {matchLabels: {app: b}}}]}]
+---
+apiVersion: crd.antrea.io/v1beta1
+kind: ClusterNetworkPolicy
+metadata: {name: gate}
+spec:
+  priority: 5
+  appliedTo: [{service: {name: web, namespace: x}}]
+  ingress: [{name: in, action: Reject, from: [{ipBlock: {cidr: 203.0.113.0/26}}]}]
+---
+apiVersion: crd.antrea.io/v1beta1
+kind: NetworkPolicy
+metadata: {name: machines, namespace: x}
+spec:
+  priority: 5
+  appliedTo: [{externalEntitySelector: {matchLabels: {app: vm}}}]
+  ingress: [{name: in, action: Drop, from: [{podSelector: {matchLabels: {app: a}}}]}]
+  egress: [{name: out, action: Drop, to: [{ipBlock: {cidr: 10.0.0.0/16}}]}]
+---
+apiVersion: crd.antrea.io/v1beta1
 kind: NetworkPolicy
 metadata: {name: annp, namespace: x}
 spec:
@@ -167,6 +197,11 @@ metadata: {name: own, namespace: x}
 spec: {childGroups: [child]}
 ---
 apiVersion: crd.antrea.io/v1beta1
+kind: ClusterGroup
+metadata: {name: machines}
+spec: {nodeSelector: {matchLabels: {zone: a}}}
+---
+apiVersion: crd.antrea.io/v1beta1
 kind: Tier
 metadata: {name: ours}
 spec: {priority: 10, description: before the others}
@@ -175,6 +210,8 @@ spec: {priority: 10, description: before the others}
 /// Policies that name the groups and the tier above, for those to be broken.
 const USERS: &str = "
 {apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {name: users}, spec: {priority: 2, appliedTo: [{podSelector: {}}], ingress: [{name: reds, action: Drop, from: [{group: reds}]}], egress: [{name: blues, action: Drop, to: [{group: blues}]}]}}
+---
+{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {name: on-machines}, spec: {priority: 2, appliedTo: [{group: machines}], ingress: [{action: Drop}]}}
 ---
 {apiVersion: crd.antrea.io/v1beta1, kind: NetworkPolicy, metadata: {name: user, namespace: x}, spec: {priority: 2, appliedTo: [{group: own}], ingress: [{action: Drop}]}}
 ---
@@ -209,12 +246,20 @@ fn verdicts(source: &Source, policy: &Node<'_>) -> (Vec<(Flow, Verdict)>, Vec<St
             "ip:203.0.113.77 -> */*",
             "*/* -> ip:203.0.113.7",
             "*/* -> node:n0",
+            "node:n0 -> */*",
+            "ip:203.0.113.7 -> node:n0",
+            "*/* -> x/vm",
+            "x/vm -> */*",
         ] {
             let pattern: FlowPattern = format!("{ends} {traffic}").parse().unwrap();
             all.extend(
                 snapshot.flows(&pattern).unwrap().into_iter().map(|flow| (flow, verdicts.verdict(&flow))),
             );
         }
+    }
+    for pattern in ["ip:203.0.113.7 -> svc:x/web tcp/80", "ip:203.0.113.77 -> node:n0 tcp/30080"] {
+        let flows = snapshot.flows(&pattern.parse().unwrap()).unwrap();
+        all.extend(flows.into_iter().map(|flow| (flow, verdicts.verdict(&flow))));
     }
     (all, found.iter().map(|d| format!("{} {} {}", d.code.id, d.field, d.message)).collect())
 }

@@ -218,7 +218,9 @@ impl Engine {
                     })),
                     Err(NoGroup::Missing) => {}
                     Err(NoGroup::Unreadable(_)) => {
-                        sets.push(inside(&PodSet::everything(), within.as_ref()));
+                        let pods = inside(&PodSet::everything(), within.as_ref());
+                        sets.push(PodSet { external: true, ..pods.clone() });
+                        sets.push(pods);
                     }
                 },
                 Subject::Nodes(_) | Subject::Service(_) => {}
@@ -232,9 +234,11 @@ impl Engine {
         match subject {
             Subject::Pods(_) => false,
             Subject::Nodes(_) | Subject::Service(_) => true,
-            Subject::Group { group, .. } => {
-                self.group(group).is_ok_and(|members| members.iter().any(|m| matches!(m, Members::Nodes(_))))
-            }
+            Subject::Group { group, within } => match self.group(group) {
+                Ok(members) => members.iter().any(|member| matches!(member, Members::Nodes(_))),
+                Err(NoGroup::Missing) => false,
+                Err(NoGroup::Unreadable(_)) => within.is_none(),
+            },
         }
     }
 

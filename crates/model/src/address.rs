@@ -1,7 +1,7 @@
 //! Address families and blocks with exceptions.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
@@ -88,6 +88,18 @@ impl Block {
         &self.except
     }
 
+    /// An address in it: the first that no exception takes out.
+    pub fn example(&self) -> Option<IpAddr> {
+        let mut address = self.cidr.network();
+        // Exceptions are sorted and none holds another, so one pass is enough.
+        for net in &self.except {
+            if net.contains(&address) {
+                address = next(net.broadcast())?;
+            }
+        }
+        self.contains(address).then_some(address)
+    }
+
     /// Its family.
     pub fn family(&self) -> Family {
         Family::of(self.cidr.addr())
@@ -107,6 +119,14 @@ impl Block {
             return Some(NotInBlock::Outside);
         }
         self.except.iter().find(|net| net.contains(&address)).map(|net| NotInBlock::Excepted(*net))
+    }
+}
+
+/// The address after one.
+fn next(address: IpAddr) -> Option<IpAddr> {
+    match address {
+        IpAddr::V4(address) => address.to_bits().checked_add(1).map(|bits| Ipv4Addr::from_bits(bits).into()),
+        IpAddr::V6(address) => address.to_bits().checked_add(1).map(|bits| Ipv6Addr::from_bits(bits).into()),
     }
 }
 
@@ -137,6 +157,17 @@ mod tests {
             Some(NotInBlock::Excepted("203.0.113.64/26".parse().unwrap()))
         );
         assert_eq!(block.misses("203.0.114.0".parse().unwrap()), Some(NotInBlock::Outside));
+    }
+
+    #[test]
+    fn an_example_is_in_it() {
+        let example =
+            |cidr, except: &[&str]| block(cidr, except).example().map(|address| address.to_string());
+        assert_eq!(example("10.0.0.0/24", &[]).as_deref(), Some("10.0.0.0"));
+        assert_eq!(example("10.0.0.0/24", &["10.0.0.0/25", "10.0.0.128/26"]).as_deref(), Some("10.0.0.192"));
+        assert_eq!(example("10.0.0.0/24", &["10.0.0.0/25", "10.0.0.128/25"]), None);
+        assert_eq!(example("255.255.255.255/32", &["255.255.255.255/32"]), None);
+        assert_eq!(example("2001:db8::/64", &["2001:db8::/65"]).as_deref(), Some("2001:db8::8000:0:0:0"));
     }
 
     #[test]

@@ -129,9 +129,14 @@ impl<'s, C: Cluster> Context<'s, C> {
                 }
                 Err(NoGroup::Missing) => false,
                 // Whoever it could have meant: rules that apply to it fail closed.
-                Err(NoGroup::Unreadable(_)) => {
-                    self.is_member(&Members::Pods(PodSet::everything()), within.as_deref(), endpoint)
-                }
+                Err(NoGroup::Unreadable(_)) => match endpoint {
+                    Endpoint::Pod(pod) => {
+                        let own = &self.snapshot.namespace_of(pod).name;
+                        within.as_ref().is_none_or(|namespace| own == namespace)
+                    }
+                    Endpoint::Node(_) => within.is_none(),
+                    Endpoint::Service(_) => false,
+                },
             },
         })
     }
@@ -154,8 +159,9 @@ impl<'s, C: Cluster> Context<'s, C> {
 
     /// The service that a connection comes in through from outside.
     pub fn entrance(&self, flow: &Flow) -> Option<usize> {
-        let outside = !self.is_pod(flow.source) && self.node_of(flow.source).is_none();
-        flow.via.filter(|_| outside)
+        let via = flow.via?;
+        let inside = self.is_pod(flow.source) || self.node_of(flow.source).is_some();
+        (!inside).then_some(via)
     }
 
     fn is_called(&self, service: usize, name: &ServiceName) -> bool {

@@ -63,7 +63,7 @@ pub struct Snapshot {
     endpoints: Vec<Endpoints>,
     policies: Vec<Policy>,
     /// For each address the DNS names that stand for it.
-    names: HashMap<IpAddr, Vec<String>>,
+    names: BTreeMap<IpAddr, Vec<String>>,
     groups: BTreeMap<GroupName, Resolved>,
     ranked: Vec<RankedRule>,
     unplaced: Vec<usize>,
@@ -267,6 +267,11 @@ impl Snapshot {
     /// The DNS names that are known to stand for an address.
     pub fn names_of(&self, address: IpAddr) -> impl Iterator<Item = &str> {
         self.names.get(&address).into_iter().flatten().map(String::as_str)
+    }
+
+    /// The addresses that some name is known to stand for.
+    pub fn named_addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.names.keys().copied()
     }
 
     /// Who is in a group, without groups in groups; or why nobody can say.

@@ -96,6 +96,8 @@ fn other_subjects() -> Vec<Subject> {
         group("family", None),
         group("family", Some("y")),
         group("missing", None),
+        group("broken", None),
+        group("deep", Some("x")),
     ]
 }
 

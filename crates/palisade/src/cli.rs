@@ -86,7 +86,7 @@ pub struct ExplainArgs {
     pub flow: String,
     #[command(flatten)]
     pub input: InputArgs,
-    /// A name and the address it stands for, for rules with domainNames; may be repeated
+    /// A name and the address it stands for, for rules with domainNames or fqdn; may be repeated
     #[arg(long, value_name = "NAME=IP")]
     pub dns: Vec<String>,
     /// An evaluation option, e.g. selfTraffic=evaluate, hostNetworkPods=ignore, ipBlockMatchesPods=false

@@ -1,15 +1,17 @@
 //! Policies whose order nobody has decided.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::label::{Operator, Selector};
 use palisade_model::matching::{Context, Endpoint};
 use palisade_model::options::Options;
-use palisade_model::policy::{Direction, Namespaces, Placement, PodSet, Policy, Priority, Rule, Subject};
+use palisade_model::policy::{Direction, Namespaces, Placement, PodSet, Policy, Priority, Subject};
 use palisade_model::snapshot::Snapshot;
 
-use super::{about, conflict, pods};
+use super::conflict::{Found, Search};
+use super::{about, pods};
 
 /// A tie.
 pub static TIE: Code = Code {
@@ -66,28 +68,64 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     for ranked in snapshot.ranked().iter().filter(|ranked| !ranked.unplaced) {
         peers.entry((ranked.tier, ranked.priority)).or_default().insert(ranked.policy);
     }
+    let mut search = Search::new(context);
     for ((_, priority), policies) in peers {
         let policies: Vec<&Policy> = policies.iter().map(|at| &snapshot.policies()[*at]).collect();
-        let pairs = policies
-            .iter()
-            .enumerate()
-            .flat_map(|(index, a)| policies[index + 1..].iter().map(move |b| (*a, *b)));
-        let ties =
-            pairs.take(MOST_COMPARED).filter_map(|(a, b)| report(&context, a, b, priority)).take(MOST_PAIRS);
-        found.extend(ties);
+        let mut reported = 0;
+        for (a, b) in pairs(&policies).take(MOST_COMPARED) {
+            if let Some(tie) = report(&context, &mut search, a, b, priority) {
+                found.push(tie);
+                reported += 1;
+            }
+            if reported == MOST_PAIRS {
+                break;
+            }
+        }
     }
 }
 
-fn report(context: &Context<'_>, a: &Policy, b: &Policy, priority: Priority) -> Option<Diagnostic> {
+/// The pairs of policies that can meet: those of two namespaces never do.
+fn pairs<'p>(policies: &'p [&'p Policy]) -> impl Iterator<Item = (&'p Policy, &'p Policy)> {
+    let mut homes: BTreeMap<Option<&str>, Vec<&Policy>> = BTreeMap::new();
+    for policy in policies {
+        homes.entry(policy.object.namespace.as_deref()).or_default().push(policy);
+    }
+    let cluster = homes.get(&None).cloned().unwrap_or_default();
+    let across = |(home, at_home): (Option<&str>, Vec<&'p Policy>)| -> Vec<(&'p Policy, &'p Policy)> {
+        let own = at_home.iter().enumerate().flat_map(|(at, a)| at_home[at + 1..].iter().map(|b| (*a, *b)));
+        let mut pairs: Vec<_> = own.take(MOST_COMPARED).collect();
+        if home.is_some() {
+            let with = cluster.iter().flat_map(|a| at_home.iter().map(|b| (*a, *b)));
+            pairs.extend(with.take(MOST_COMPARED));
+        }
+        pairs
+    };
+    let all: Vec<_> = homes.into_iter().flat_map(across).take(MOST_COMPARED).collect();
+    all.into_iter()
+}
+
+fn report(
+    context: &Context<'_>,
+    search: &mut Search<'_>,
+    a: &Policy,
+    b: &Policy,
+    priority: Priority,
+) -> Option<Diagnostic> {
     if shared(a, b).is_empty() || disjoint_policies(a, b) {
         return None;
     }
     let names = format!("{} and {} have the same priority {priority}", a.object, b.object.full_name());
-    let (code, message) = match conflict::find(context, a, b) {
-        Some(conflict) => (&TIE, format!("{names}, and {conflict}")),
+    let both_antrea = a.object.api == "Antrea" && b.object.api == "Antrea";
+    let (code, message) = match search.between(a, b) {
+        Found::Conflict(conflict) => (&TIE, format!("{names}, and {conflict}")),
         // Antrea says what equal priorities mean: rules interleave by index. Only equal places are left open.
-        None if a.object.api == "Antrea" && b.object.api == "Antrea" => return None,
-        None => {
+        Found::Nothing if both_antrea => return None,
+        Found::Disagreement if both_antrea => {
+            let nobody_known = pods(context.snapshot).next().is_none();
+            let message = format!("{names}, and rules at the same place disagree");
+            (if nobody_known { &TIE } else { &SAME_PRIORITY }, message)
+        }
+        Found::Disagreement | Found::Nothing => {
             let both = |pod: &usize| {
                 shared(a, b).into_iter().any(|d| applies(context, a, d, *pod) && applies(context, b, d, *pod))
             };
@@ -122,11 +160,9 @@ fn applies(context: &Context<'_>, policy: &Policy, direction: Direction, pod: us
         .any(|rule| rule.direction == direction && context.applies(&rule.subjects, Endpoint::Pod(pod)))
 }
 
-/// Whether no pod at all can be subject to both.
+/// Whether no pod at all can be subject to both. Policies with many lists of subjects are not looked through.
 fn disjoint_policies(a: &Policy, b: &Policy) -> bool {
-    let subjects = |policy: &Policy| -> Vec<Subject> {
-        policy.rules.iter().flat_map(|rule: &Rule| rule.subjects.iter().cloned()).collect()
-    };
+    let (a, b) = (distinct(a), distinct(b));
     let disjoint = |a: &Subject, b: &Subject| match (a, b) {
         (Subject::Pods(a), Subject::Pods(b)) => disjoint_sets(a, b),
         (Subject::Nodes(a), Subject::Nodes(b)) => disjoint(a, b),
@@ -134,8 +170,20 @@ fn disjoint_policies(a: &Policy, b: &Policy) -> bool {
         (Subject::Group { .. }, _) | (_, Subject::Group { .. }) => false,
         _ => true,
     };
-    let (a, b) = (subjects(a), subjects(b));
-    a.iter().all(|a| b.iter().all(|b| disjoint(a, b)))
+    a.len().saturating_mul(b.len()) < MOST_COMPARED && a.iter().all(|a| b.iter().all(|b| disjoint(a, b)))
+}
+
+/// The subjects of a policy, each once: most have one list for all of their rules.
+fn distinct(policy: &Policy) -> BTreeSet<&Subject> {
+    let mut last: Option<&Arc<[Subject]>> = None;
+    let mut subjects = BTreeSet::new();
+    for rule in &policy.rules {
+        if !last.is_some_and(|last| Arc::ptr_eq(last, &rule.subjects)) {
+            subjects.extend(rule.subjects.iter());
+            last = Some(&rule.subjects);
+        }
+    }
+    subjects
 }
 
 fn disjoint_sets(a: &PodSet, b: &PodSet) -> bool {

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use palisade_model::label::Selector;
 use palisade_model::policy::{
     Action, Direction, Peer, Peers, Placement, PodSet, Policy, Priority, Rule, Subject, Tier, TrafficMatches,
 };
@@ -78,7 +79,11 @@ pub fn lower(written: &types::Policy, header: &Header, reader: &Reader<'_>) -> P
                         let action = action(rule, words).unwrap_or(Action::Deny);
                         let subjects = match (&unreadable, subjects(rule, &scope, shared.as_ref())) {
                             (None, Ok(subjects)) => subjects,
-                            _ => everybody(&scope),
+                            // What cannot be read may be more of them.
+                            (Some(_), Ok(subjects)) => {
+                                subjects.iter().cloned().chain(everybody(&scope)).collect()
+                            }
+                            (_, Err(_)) => everybody(&scope).collect(),
                         };
                         failed(direction, subjects, action, why)
                     },
@@ -92,7 +97,11 @@ pub fn lower(written: &types::Policy, header: &Header, reader: &Reader<'_>) -> P
             && list.as_deref().is_none_or(|list| list.is_empty())
         {
             let at = Some(header.at.clone());
-            rules.push(Rule { at, ..failed(direction, everybody(&scope), Action::Deny, why.clone()) });
+            let subjects = match &shared {
+                Some(Ok(subjects)) => subjects.iter().cloned().chain(everybody(&scope)).collect(),
+                _ => everybody(&scope).collect(),
+            };
+            rules.push(Rule { at, ..failed(direction, subjects, Action::Deny, why.clone()) });
         }
     }
     let tier = match spec.tier.as_ref().map(|tier| tier.as_str()) {
@@ -164,12 +173,15 @@ fn subjects(
     }
 }
 
-fn everybody(scope: &Scope) -> Arc<[Subject]> {
-    let pods = match &scope.namespace {
-        Some(namespace) => PodSet::all_of(namespace),
-        None => PodSet::everything(),
+/// Everybody that a policy can be applied to, as far as that can be said without naming them: pods and external
+/// entities, and nodes where it is cluster-wide.
+fn everybody(scope: &Scope) -> impl Iterator<Item = Subject> {
+    let (pods, nodes) = match &scope.namespace {
+        Some(namespace) => (PodSet::all_of(namespace), None),
+        None => (PodSet::everything(), Some(Subject::Nodes(Selector::everything()))),
     };
-    Arc::new([pods.into()])
+    let entities = PodSet { external: true, ..pods.clone() };
+    [pods.into(), entities.into()].into_iter().chain(nodes)
 }
 
 fn finished(direction: Direction, draft: Draft) -> Rule {

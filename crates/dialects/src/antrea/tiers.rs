@@ -36,15 +36,27 @@ const LEGACY: &[(&str, &str)] = &[
 /// The tiers that hold for a world, by name: the built-in ones with the priorities of the API group in use (the newer
 /// one, if both are), and those that are written, which go before.
 pub fn tiers(world: &World) -> BTreeMap<SmolStr, u8> {
+    put_together(world, built_in(world))
+}
+
+/// The same with an object of this API group in it.
+pub(super) fn with(world: &World, group: &str) -> BTreeMap<SmolStr, u8> {
+    let newer = group == GROUP || in_use(world).0;
+    put_together(world, if newer { BUILT_IN } else { BUILT_IN_2020 })
+}
+
+fn put_together(world: &World, built_in: &[(&'static str, u8)]) -> BTreeMap<SmolStr, u8> {
     let mut tiers: BTreeMap<SmolStr, u8> =
-        built_in(world).iter().map(|(name, priority)| (SmolStr::new_static(name), *priority)).collect();
+        built_in.iter().map(|(name, priority)| (SmolStr::new_static(name), *priority)).collect();
     // Both groups may have a tier of one name; the newer one counts.
     for group in [GROUP_2020, GROUP] {
-        tiers.extend(
-            written(world).filter(|(loaded, _)| loaded.key.group == group).filter_map(
-                |(loaded, priority)| priority.map(|priority| (loaded.key.name.clone(), priority)),
-            ),
-        );
+        for (loaded, priority) in written(world).filter(|(loaded, _)| loaded.key.group == group) {
+            match priority {
+                Some(priority) => tiers.insert(loaded.key.name.clone(), priority),
+                // Where it stands nobody can say, and the built-in place would be a guess.
+                None => tiers.remove(&loaded.key.name),
+            };
+        }
     }
     tiers
 }

@@ -3,6 +3,8 @@
 //! [`among`] answers a request, as the webhook does: the new object is held against those that are there. [`check`] asks
 //! the same of a set of files, in which nothing comes first.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use palisade_model::diagnostic::{Code, Diagnostic, Location, Subject};
 use palisade_model::group::Members;
 use palisade_model::nearest::nearest;
@@ -15,9 +17,12 @@ use crate::admission::Request;
 use crate::apimachinery::field::Path;
 use crate::decode::Reader;
 use crate::definition::schema::{items, written as field};
-use crate::object::{Header, Loaded, Lowered};
+use crate::object::{Header, Key, Loaded, Lowered};
 use crate::source::tree::Node;
 use crate::world::World;
+
+/// As many names are guessed at; each takes a look at all that there are.
+const MOST_GUESSES: usize = 50;
 
 /// There are not more tiers, the built-in ones included.
 const MOST_TIERS: usize = 20;
@@ -82,11 +87,7 @@ fn create_tier(header: &Header, new: &Node<'_>, world: &World, reader: &mut Read
 
 /// The tiers that a new one meets. It brings the built-in ones of its own API group along.
 fn in_force(header: &Header, world: &World) -> Vec<(SmolStr, u8)> {
-    let mut tiers = tiers::tiers(world);
-    if in_use(world) == (false, false) {
-        tiers = built_in_of(&header.group).iter().map(|(name, value)| ((*name).into(), *value)).collect();
-    }
-    tiers.into_iter().collect()
+    tiers::with(world, &header.group).into_iter().collect()
 }
 
 fn delete_tier(header: &Header, world: &World, reader: &mut Reader<'_>) {
@@ -166,12 +167,14 @@ fn no_tier(written: &str) -> String {
 
 fn missing_tiers(world: &World, found: &mut Vec<Diagnostic>) {
     let tiers = tiers::tiers(world);
-    let unreadable = |name: &SmolStr| written(world).any(|(loaded, _)| loaded.key.name == *name);
+    let there: BTreeSet<&SmolStr> = written(world).map(|(loaded, _)| &loaded.key.name).collect();
+    let mut help: BTreeMap<&SmolStr, Option<String>> = BTreeMap::new();
     for (loaded, tier) in policies(world) {
         // A tier that is there without a priority has been reported.
-        if !tiers.contains_key(tier) && !unreadable(tier) {
+        if !tiers.contains_key(tier) && !there.contains(tier) {
             let mut diagnostic = about(&codes::NO_TIER, loaded, "tier", no_tier(tier));
-            diagnostic.help = near(tier, tiers.keys().map(SmolStr::as_str));
+            let near = || near(tier, tiers.keys().map(SmolStr::as_str));
+            diagnostic.help = help.entry(tier).or_insert_with(near).clone();
             found.push(diagnostic);
         }
     }
@@ -179,7 +182,9 @@ fn missing_tiers(world: &World, found: &mut Vec<Diagnostic>) {
 
 fn tier_values(world: &World, found: &mut Vec<Diagnostic>) {
     let tiers = tiers::tiers(world);
-    let mut seen: Vec<(u8, &Loaded)> = Vec::new();
+    let built_in = built_in(world);
+    // The first of each priority, and the first under another name than that one's.
+    let mut seen: BTreeMap<u8, Vec<&Loaded>> = BTreeMap::new();
     for (loaded, priority) in written(world) {
         let (name, Some(priority)) = (&loaded.key.name, priority) else { continue };
         let usual = built_in_of(&loaded.key.group).iter().find(|(built_in, _)| built_in == name);
@@ -187,9 +192,10 @@ fn tier_values(world: &World, found: &mut Vec<Diagnostic>) {
             let message = format!("{name} is a built-in tier, with priority {usual} instead of {priority}");
             found.push(about(&codes::TIER_VALUE, loaded, "priority", message));
         }
-        let other = seen.iter().find(|(value, other)| *value == priority && other.key.name != *name);
-        let other = other.map(|(_, other)| format!("{}, at {}", other.key.name, other.at));
-        let unwritten = built_in(world).iter().find(|(built_in, value)| {
+        let alike = seen.entry(priority).or_default();
+        let other = alike.iter().find(|other| other.key.name != *name);
+        let other = other.map(|other| format!("{}, at {}", other.key.name, other.at));
+        let unwritten = built_in.iter().find(|(built_in, value)| {
             *value == priority && built_in != name && tiers.get(*built_in) == Some(value)
         });
         if let Some(other) = other.or(unwritten.map(|(name, _)| format!("{name}, which is built in"))) {
@@ -197,7 +203,9 @@ fn tier_values(world: &World, found: &mut Vec<Diagnostic>) {
             let diagnostic = about(&codes::TIER_OVERLAP, loaded, "priority", message);
             found.push(diagnostic.help(format!("it is the priority of {other}")));
         }
-        seen.push((priority, loaded));
+        if alike.len() < 2 {
+            alike.push(loaded);
+        }
     }
 }
 
@@ -214,19 +222,30 @@ fn tier_count(world: &World, found: &mut Vec<Diagnostic>) {
 }
 
 fn nested_groups(world: &World, found: &mut Vec<Diagnostic>) {
-    let groups: Vec<&Loaded> =
-        world.iter().filter(|loaded| matches!(loaded.lowered, Lowered::Group(_))).collect();
-    for loaded in &groups {
-        for name in children_of(loaded) {
-            let child = groups.iter().find(|other| {
-                other.key.name == *name
-                    && other.key.kind == loaded.key.kind
-                    && other.key.namespace == loaded.key.namespace
-            });
-            match child {
+    let groups: BTreeMap<&Key, &Loaded> = world
+        .iter()
+        .filter(|loaded| matches!(loaded.lowered, Lowered::Group(_)))
+        .map(|loaded| (&loaded.key, loaded))
+        .collect();
+    let mut helped = 0;
+    for loaded in groups.values() {
+        let mut children: Vec<&SmolStr> = children_of(loaded).iter().collect();
+        children.sort_unstable();
+        children.dedup();
+        for name in children {
+            match groups.get(&Key { name: name.clone(), ..loaded.key.clone() }) {
                 None => {
                     let message = format!("there is no {} {name}", loaded.key.kind);
-                    found.push(about(&codes::NO_GROUP, loaded, "childGroups", message));
+                    let mut diagnostic = about(&codes::NO_GROUP, loaded, "childGroups", message);
+                    // A world without most of its groups is not helped by a guess for each.
+                    helped += 1;
+                    if helped <= MOST_GUESSES {
+                        let beside = groups.keys().filter(|key| {
+                            key.kind == loaded.key.kind && key.namespace == loaded.key.namespace
+                        });
+                        diagnostic.help = near(name, beside.map(|key| key.name.as_str()));
+                    }
+                    found.push(diagnostic);
                 }
                 // That a group is its own child, it was told when it was read.
                 Some(child) if child.key != loaded.key && !children_of(child).is_empty() => {

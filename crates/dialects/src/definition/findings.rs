@@ -156,6 +156,9 @@ fn meant(text: &str, supported: &[&str]) -> Option<String> {
         _ => None,
     };
     let near = || nearest(text, supported.iter().copied()).first().copied();
+    if text.eq_ignore_ascii_case("icmp") && supported.contains(&"TCP") {
+        return Some("ICMP has no ports: where the API has it, write protocols: [{icmp: {}}]".to_owned());
+    }
     other_case.or(other_api).or_else(near).map(|word| format!("did you mean {word}?"))
 }
 

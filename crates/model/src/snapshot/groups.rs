@@ -31,6 +31,9 @@ pub fn resolve<'s>(
     let resolve = |name: &GroupName, group: &Group| -> Resolved {
         let Members::Children(children) = &group.members else { return own(&group.members) };
         let mut all = Vec::new();
+        let mut children: Vec<&SmolStr> = children.iter().collect();
+        children.sort_unstable();
+        children.dedup();
         for child in children {
             match groups.get(&sibling(name, child)).map(|child| &child.members) {
                 None => {}
