@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::cli::{Cli, Command};
+use crate::print::style::tame;
 
 /// What a command has to say, and how it ended.
 struct Outcome {
@@ -33,9 +34,9 @@ fn main() -> ExitCode {
         Command::Completions { shell } => commands::shell::completions(shell),
         Command::Man { command } => commands::shell::man(&command),
     };
-    let _ = std::io::stderr().lock().write_all(outcome.err.as_bytes());
+    let _ = std::io::stderr().lock().write_all(tame(&outcome.err).as_bytes());
     let mut out = std::io::stdout().lock();
-    match out.write_all(outcome.out.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(tame(&outcome.out).as_bytes()).and_then(|()| out.flush()) {
         // Whoever closed the pipe has seen enough: that is no error of ours.
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             let _ = writeln!(std::io::stderr(), "error: cannot write the answer: {error}");

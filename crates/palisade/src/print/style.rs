@@ -1,5 +1,7 @@
 //! Colour and width. Colour only ever repeats what a word or a sign says.
 
+use std::borrow::Cow;
+
 use std::io::IsTerminal;
 
 use anstyle::{AnsiColor, Style};
@@ -93,6 +95,30 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// A text without what would move a terminal's cursor, ring its bell or change its title: names and values come from
+/// files that anybody may have written. Colours stay, and so do lines.
+pub fn tame(text: &str) -> Cow<'_, str> {
+    let wild = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !text.contains(wild) {
+        return Cow::Borrowed(text);
+    }
+    let mut tamed = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(wild) {
+        tamed.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let colour = rest.strip_prefix("\u{1b}[").and_then(|code| {
+            let end = code.find(|c: char| !(c.is_ascii_digit() || c == ';'))?;
+            (code.as_bytes()[end] == b'm').then_some(end + 3)
+        });
+        let length = colour.unwrap_or_else(|| rest.chars().next().map_or(0, char::len_utf8));
+        tamed.push_str(if colour.is_some() { &rest[..length] } else { "\u{fffd}" });
+        rest = &rest[length..];
+    }
+    tamed.push_str(rest);
+    Cow::Owned(tamed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,5 +128,13 @@ mod tests {
         assert_eq!(wrap("aa bb cc", 5), ["aa bb", "cc"]);
         assert_eq!(wrap("aaaaaaaa b", 3), ["aaaaaaaa", "b"]);
         assert_eq!(wrap("", 3), [""]);
+    }
+
+    #[test]
+    fn a_terminal_is_left_alone() {
+        assert_eq!(tame("plain\n\ttext"), "plain\n\ttext");
+        assert_eq!(tame("\u{1b}[1;31mred\u{1b}[0m"), "\u{1b}[1;31mred\u{1b}[0m");
+        assert_eq!(tame("a\u{1b}[2Jb\u{7}c\u{1b}]0;title"), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}]0;title");
+        assert_eq!(tame("end\u{1b}["), "end\u{fffd}[");
     }
 }
