@@ -8,21 +8,22 @@ use slab::Slab;
 use smol_str::SmolStr;
 
 use crate::change::{Member, SetId};
+use crate::table::{Index, Table};
 
 /// Pods, namespaces and classes.
 #[derive(Debug, Default)]
 pub(crate) struct Endpoints {
     pods: Slab<PodEntry>,
-    pod_by_name: HashMap<PodName, usize>,
+    /// By namespace, name and kind of template.
+    pod_by_name: Table,
     pub(crate) namespaces: Slab<NamespaceEntry>,
     namespace_by_name: HashMap<SmolStr, usize>,
     pub(crate) classes: Slab<Class>,
+    /// By what makes it one.
+    class_by_content: Table,
     /// Which classes have a label, for selectors that ask for it in all namespaces.
-    by_label: HashMap<(SmolStr, SmolStr), Vec<usize>>,
+    by_label: Index,
 }
-
-/// Namespace, name, and the kind of template.
-type PodName = (SmolStr, SmolStr, Option<SmolStr>);
 
 #[derive(Debug)]
 struct PodEntry {
@@ -38,7 +39,6 @@ pub(crate) struct NamespaceEntry {
     pub(crate) namespace: Namespace,
     declared: bool,
     pods: usize,
-    classes: HashMap<Labels, Vec<usize>>,
     pub(crate) class_list: Vec<usize>,
 }
 
@@ -90,7 +90,10 @@ impl Endpoints {
         name: &SmolStr,
         stand_in: &Option<SmolStr>,
     ) -> Option<usize> {
-        self.pod_by_name.get(&(namespace.clone(), name.clone(), stand_in.clone())).copied()
+        self.pod_by_name.find(&(namespace, name, stand_in), |at| {
+            let pod = &self.pods[at].pod;
+            pod.name == *name && pod.namespace == *namespace && pod.stand_in == *stand_in
+        })
     }
 
     pub(crate) fn namespace(&self, name: &str) -> Option<usize> {
@@ -99,8 +102,7 @@ impl Endpoints {
 
     /// The classes that have a label, anywhere.
     pub(crate) fn with_label(&self, label: (&str, &str)) -> &[usize] {
-        let key = (SmolStr::from(label.0), SmolStr::from(label.1));
-        self.by_label.get(&key).map(Vec::as_slice).unwrap_or_default()
+        self.by_label.get(&label)
     }
 
     /// A pod as a member of a set.
@@ -118,10 +120,10 @@ impl Endpoints {
     pub(crate) fn insert(&mut self, pod: Pod) -> (usize, Option<Placed>) {
         let namespace = self.namespace_or_new(&pod.namespace);
         self.namespaces[namespace].pods += 1;
-        let key = (pod.namespace.clone(), pod.name.clone(), pod.stand_in.clone());
+        let hash = self.pod_by_name.hash(&(&pod.namespace, &pod.name, &pod.stand_in));
         let selectable = !pod.host_network && !pod.terminated;
         let at = self.pods.insert(PodEntry { pod, namespace, class: None });
-        self.pod_by_name.insert(key, at);
+        self.pod_by_name.insert(hash, at);
         let placed = selectable.then(|| self.place(at));
         (at, placed)
     }
@@ -129,12 +131,8 @@ impl Endpoints {
     fn place(&mut self, at: usize) -> Placed {
         let entry = &self.pods[at];
         let (pod, namespace) = (&entry.pod, entry.namespace);
-        let alike = |class: &&usize| {
-            let class = &self.classes[**class];
-            class.account == pod.account && class.external == pod.external
-        };
-        let found =
-            self.namespaces[namespace].classes.get(&pod.labels).into_iter().flatten().find(alike).copied();
+        let content = (namespace, &pod.labels, &pod.account, pod.external);
+        let found = self.class_by_content.find(&content, |class| self.classes[class].content() == content);
         let (class, new) = match found {
             Some(class) => (class, false),
             None => (self.new_class(at, namespace), true),
@@ -156,11 +154,11 @@ impl Endpoints {
             pods: Vec::new(),
             sets: Vec::new(),
         });
-        let home = &mut self.namespaces[namespace];
-        home.classes.entry(pod.labels.clone()).or_default().push(class);
-        home.class_list.push(class);
-        for (key, value) in pod.labels.iter() {
-            self.by_label.entry((key.into(), value.into())).or_default().push(class);
+        let hash = self.class_by_content.hash(&self.classes[class].content());
+        self.class_by_content.insert(hash, class);
+        self.namespaces[namespace].class_list.push(class);
+        for label in pod.labels.iter() {
+            self.by_label.add(&label, class);
         }
         class
     }
@@ -179,7 +177,8 @@ impl Endpoints {
     /// Removes a pod that has left its class.
     pub(crate) fn remove(&mut self, pod: usize) {
         let entry = self.pods.remove(pod);
-        self.pod_by_name.remove(&(entry.pod.namespace, entry.pod.name, entry.pod.stand_in));
+        let gone = &entry.pod;
+        self.pod_by_name.remove(&(&gone.namespace, &gone.name, &gone.stand_in), pod);
         self.namespaces[entry.namespace].pods -= 1;
         self.forget_namespace(entry.namespace);
     }
@@ -192,22 +191,10 @@ impl Endpoints {
     /// Removes a class that has no pods any more; its sets have been told.
     pub(crate) fn forget(&mut self, class: usize) {
         let gone = self.classes.remove(class);
-        let home = &mut self.namespaces[gone.namespace];
-        home.class_list.retain(|other| *other != class);
-        if let Some(alike) = home.classes.get_mut(&gone.labels) {
-            alike.retain(|other| *other != class);
-            if alike.is_empty() {
-                home.classes.remove(&gone.labels);
-            }
-        }
-        for (key, value) in gone.labels.iter() {
-            let label = (SmolStr::from(key), SmolStr::from(value));
-            if let Some(classes) = self.by_label.get_mut(&label) {
-                classes.retain(|other| *other != class);
-                if classes.is_empty() {
-                    self.by_label.remove(&label);
-                }
-            }
+        self.class_by_content.remove(&gone.content(), class);
+        self.namespaces[gone.namespace].class_list.retain(|other| *other != class);
+        for label in gone.labels.iter() {
+            self.by_label.take(&label, class);
         }
     }
 
@@ -220,7 +207,6 @@ impl Endpoints {
             namespace: named(namespace),
             declared: false,
             pods: 0,
-            classes: HashMap::new(),
             class_list: Vec::new(),
         });
         self.namespace_by_name.insert(name.clone(), at);
@@ -258,6 +244,14 @@ impl Endpoints {
             let gone = self.namespaces.remove(at);
             self.namespace_by_name.remove(&gone.namespace.name);
         }
+    }
+}
+
+// === impl Class ===
+
+impl Class {
+    fn content(&self) -> (usize, &Labels, &SmolStr, bool) {
+        (self.namespace, &self.labels, &self.account, self.external)
     }
 }
 

@@ -26,6 +26,7 @@ mod endpoints;
 mod event;
 mod policies;
 mod sets;
+mod table;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;

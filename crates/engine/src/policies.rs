@@ -32,7 +32,7 @@ pub(crate) struct Policies {
 /// A policy, and the sets that it uses.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) policy: Policy,
+    pub(crate) policy: Arc<Policy>,
     /// Each as often as it is used.
     sets: Vec<SetId>,
     /// Those of them that are peers, each as often.
@@ -43,7 +43,11 @@ impl Engine {
     pub(crate) fn apply_policy(&mut self, policy: Policy) {
         let key = PolicyKey::from(&policy.object);
         self.delete_policy(&key);
-        let id = self.policies.policies.insert(Entry { policy, sets: Vec::new(), peers: Vec::new() });
+        let id = self.policies.policies.insert(Entry {
+            policy: Arc::new(policy),
+            sets: Vec::new(),
+            peers: Vec::new(),
+        });
         self.policies.by_key.insert(key, id);
         self.refer(id, true);
         self.enter(id);
@@ -105,7 +109,7 @@ impl Engine {
 
     /// Puts the rules of a policy where they belong.
     fn enter(&mut self, id: usize) {
-        let policy = self.policies.policies[id].policy.clone();
+        let policy = Arc::clone(&self.policies.policies[id].policy);
         let (stage, rank) = self.place(&policy);
         for isolation in &policy.isolations {
             for set in self.subject_sets(&isolation.subjects) {

@@ -1,7 +1,6 @@
 //! What rules say about pods: each distinct selection once, with the classes it holds and the rules it is the subject of.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use palisade_model::label::Labels;
@@ -12,20 +11,16 @@ use smol_str::SmolStr;
 
 use crate::change::SetId;
 use crate::endpoints::{Class, Endpoints};
+use crate::table::{Index, Table};
 
 /// All sets.
 #[derive(Debug, Default)]
 pub(crate) struct Sets {
     pub(crate) sets: Slab<Set>,
-    by_content: HashMap<PodSet, SetId>,
-    /// Those of one namespace, by a label that they ask for, if they do.
-    named: HashMap<(SmolStr, Option<Label>), Vec<SetId>>,
-    /// Those of several.
-    anywhere: HashMap<Option<Label>, Vec<SetId>>,
+    by_content: Table,
+    /// By the namespace that they are of, if it is one, and a label that they ask for, if they do.
+    by_need: Index,
 }
-
-/// Key and value.
-type Label = (SmolStr, SmolStr);
 
 /// A selection of pods.
 #[derive(Debug)]
@@ -70,9 +65,9 @@ pub(crate) struct Rank {
 impl Sets {
     /// The set with this content, one use more; and whether it is new, and the classes have to be asked.
     pub(crate) fn take(&mut self, content: &PodSet) -> (SetId, bool) {
-        if let Some(id) = self.by_content.get(content) {
-            self.sets[*id].uses += 1;
-            return (*id, false);
+        if let Some(id) = self.by_content.find(content, |id| self.sets[id].content == *content) {
+            self.sets[id].uses += 1;
+            return (id, false);
         }
         let id = self.sets.insert(Set {
             content: content.clone(),
@@ -83,8 +78,9 @@ impl Sets {
             uses: 1,
             peer_uses: 0,
         });
-        self.by_content.insert(content.clone(), id);
-        self.place(content).push(id);
+        let hash = self.by_content.hash(content);
+        self.by_content.insert(hash, id);
+        self.by_need.add(&need(content), id);
         (id, true)
     }
 
@@ -98,28 +94,19 @@ impl Sets {
     /// Removes a set that nobody uses and that holds no class any more.
     pub(crate) fn remove(&mut self, id: SetId) {
         let set = self.sets.remove(id);
-        self.by_content.remove(&set.content);
-        let place = self.place(&set.content);
-        place.retain(|other| *other != id);
+        self.by_content.remove(&set.content, id);
+        self.by_need.take(&need(&set.content), id);
     }
 
-    fn place(&mut self, content: &PodSet) -> &mut Vec<SetId> {
-        let label = content.pods.required_label().map(|(key, value)| (key.into(), value.into()));
-        match &content.namespaces {
-            Namespaces::Named(name) => self.named.entry((name.clone(), label)).or_default(),
-            _ => self.anywhere.entry(label).or_default(),
-        }
-    }
-
-    /// The sets that may hold pods of this namespace with these labels.
+    /// The sets that may hold pods of this namespace with these labels, and perhaps others.
     pub(crate) fn candidates(&self, namespace: &SmolStr, labels: &Labels) -> Vec<SetId> {
         let mut all = Vec::new();
-        let own = labels.iter().map(|(key, value)| (SmolStr::from(key), SmolStr::from(value)));
-        for label in std::iter::once(None).chain(own.map(Some)) {
-            all.extend(self.anywhere.get(&label).into_iter().flatten());
-            all.extend(self.named.get(&(namespace.clone(), label)).into_iter().flatten());
+        for label in std::iter::once(None).chain(labels.iter().map(Some)) {
+            all.extend(self.by_need.get(&(None::<&str>, label)));
+            all.extend(self.by_need.get(&(Some(namespace.as_str()), label)));
         }
         all.sort_unstable();
+        all.dedup();
         all
     }
 
@@ -128,6 +115,15 @@ impl Sets {
         let depends = |(_, set): &(usize, &Set)| matches!(set.content.namespaces, Namespaces::Matching(_));
         self.sets.iter().filter(depends).map(|(id, _)| id).collect()
     }
+}
+
+/// What a set asks of a class at least: a namespace, a label.
+fn need(content: &PodSet) -> (Option<&str>, Option<(&str, &str)>) {
+    let namespace = match &content.namespaces {
+        Namespaces::Named(name) => Some(name.as_str()),
+        _ => None,
+    };
+    (namespace, content.pods.required_label())
 }
 
 // === impl Set ===

@@ -1,7 +1,6 @@
 //! Colour and width. Colour only ever repeats what a word or a sign says.
 
 use std::borrow::Cow;
-
 use std::io::IsTerminal;
 
 use anstyle::{AnsiColor, Style};
