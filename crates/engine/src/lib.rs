@@ -24,6 +24,7 @@ pub mod ask;
 pub mod change;
 mod endpoints;
 mod event;
+mod feed;
 mod policies;
 mod sets;
 mod table;

@@ -11,8 +11,7 @@ use std::net::IpAddr;
 
 use palisade_engine::{Change, Engine, Event, Item, Key};
 use palisade_model::evaluate::evaluate;
-use palisade_model::flow::{Flow, Party, Who};
-use palisade_model::matching::Cluster;
+use palisade_model::flow::{Flow, Who};
 use palisade_model::options::{HostNetworkPods, Options, SelfTraffic};
 use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::traffic::{Protocol, Traffic};
@@ -64,28 +63,13 @@ fn flows(snapshot: &Snapshot) -> Vec<Flow> {
     flows
 }
 
-/// The same flow, with the index's places.
-fn there(engine: &Engine, snapshot: &Snapshot, flow: &Flow) -> Flow {
-    let party = |party: Party| Party {
-        who: match party.who {
-            Who::Pod(pod) => Who::Pod(engine.pod_at(&snapshot.pods()[pod]).expect("the pod is there")),
-            Who::Node(node) => {
-                Who::Node(engine.node_named(&snapshot.nodes()[node].name).expect("the node is"))
-            }
-            Who::Outside => Who::Outside,
-        },
-        ..party
-    };
-    let via = flow.via.map(|via| engine.service_at(&snapshot.services()[via]).expect("the service is there"));
-    Flow { source: party(flow.source), destination: party(flow.destination), via, ..*flow }
-}
-
 fn agree(engine: &Engine, state: &BTreeMap<Key, Item>, options: &Options) -> usize {
     let snapshot = Snapshot::new(objects(state));
     let flows = flows(&snapshot);
     for flow in &flows {
         let plain = evaluate(&snapshot, flow, options);
-        let indexed = engine.verdict(&there(engine, &snapshot, flow), options);
+        let own = engine.flow(&snapshot, flow).expect("everybody is there");
+        let indexed = engine.verdict(&own, options);
         assert_eq!(indexed, plain.verdict, "{plain:#?}\n{:#?}", state.keys());
     }
     flows.len()

@@ -94,6 +94,9 @@ pub struct ExplainArgs {
     pub options: Vec<String>,
     #[command(flatten)]
     pub thorium: ThoriumArgs,
+    /// Answer from the live index, as a controller would, instead of from scratch
+    #[arg(long)]
+    pub engine: bool,
     /// Show every policy and rule that was asked, not only the nearest ones
     #[arg(long)]
     pub all: bool,
@@ -151,6 +154,9 @@ pub struct TestArgs {
     pub paths: Vec<String>,
     #[command(flatten)]
     pub thorium: ThoriumArgs,
+    /// Answer from the live index, as a controller would, instead of from scratch
+    #[arg(long)]
+    pub engine: bool,
     /// Print only what fails, and the summary
     #[arg(long, short)]
     pub quiet: bool,

@@ -6,10 +6,11 @@
 use std::path::Path;
 use std::process::Command;
 
-fn run(path: &str) -> (Option<i32>, String) {
+fn run(path: &str, how: &[&str]) -> (Option<i32>, String) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let output = Command::new(env!("CARGO_BIN_EXE_palisade"))
         .args(["test", "--output", "json", path])
+        .args(how)
         .current_dir(root)
         .output()
         .expect("the binary runs");
@@ -21,14 +22,18 @@ macro_rules! suite {
     ($($name:ident: $path:literal, $cases:literal cases, $flows:literal flows;)*) => {$(
         #[test]
         fn $name() {
-            let (code, out) = run($path);
-            let report: serde_json::Value = serde_json::from_str(&out).expect("it prints JSON");
-            let cases = report["cases"].as_array().expect("cases");
-            let failing: Vec<_> = cases.iter().filter(|case| case["ok"] != true).map(|case| &case["case"]).collect();
-            assert!(failing.is_empty(), "{failing:?}");
-            assert_eq!(code, Some(0), "{}", report["unreadable"]);
-            let flows: u64 = cases.iter().filter_map(|case| case["flows"].as_u64()).sum();
-            assert_eq!((cases.len(), flows), ($cases, $flows));
+            // From scratch, and from the index that follows a test from step to step.
+            for how in [&[][..], &["--engine"]] {
+                let (code, out) = run($path, how);
+                let report: serde_json::Value = serde_json::from_str(&out).expect("it prints JSON");
+                let cases = report["cases"].as_array().expect("cases");
+                let failing: Vec<_> =
+                    cases.iter().filter(|case| case["ok"] != true).map(|case| &case["case"]).collect();
+                assert!(failing.is_empty(), "{how:?} {failing:?}");
+                assert_eq!(code, Some(0), "{}", report["unreadable"]);
+                let flows: u64 = cases.iter().filter_map(|case| case["flows"].as_u64()).sum();
+                assert_eq!((cases.len(), flows), ($cases, $flows));
+            }
         }
     )*};
 }

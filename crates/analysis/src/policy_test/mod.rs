@@ -9,4 +9,4 @@ pub mod run;
 mod thorium;
 
 pub use report::{Case, Failure, Report};
-pub use run::{Files, run, run_as};
+pub use run::{Files, Settings, run, run_as};

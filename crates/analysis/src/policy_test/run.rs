@@ -11,11 +11,13 @@ use palisade_dialects::source::tree::{Node, Source};
 use palisade_dialects::source::{Limits, documents};
 use palisade_dialects::thorium::Reading;
 use palisade_dialects::world::World;
+use palisade_engine::Engine;
 use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::evaluate::evaluate;
 use palisade_model::flow::Flow;
 use palisade_model::options::Options;
 use palisade_model::snapshot::Snapshot;
+use palisade_model::trace::Verdict;
 use palisade_model::verdicts::Verdicts;
 use rayon::prelude::*;
 use smol_str::SmolStr;
@@ -33,15 +35,24 @@ pub trait Files: Sync {
     fn open(&self, from: &Source, path: &str) -> Result<Vec<Arc<Source>>, String>;
 }
 
-/// Runs every test of these texts.
-pub fn run(sources: &[Arc<Source>], files: &dyn Files) -> Report {
-    run_as(sources, files, Reading::default())
+/// How tests are run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings {
+    /// The reading of Thorium's documents, where a test does not choose its own.
+    pub thorium: Reading,
+    /// Whether the live index answers, following a test from step to step, instead of an evaluation from scratch.
+    pub engine: bool,
 }
 
-/// Runs every test of these texts, with one reading of Thorium's documents where a test does not choose its own.
-pub fn run_as(sources: &[Arc<Source>], files: &dyn Files, thorium: Reading) -> Report {
+/// Runs every test of these texts.
+pub fn run(sources: &[Arc<Source>], files: &dyn Files) -> Report {
+    run_as(sources, files, Settings::default())
+}
+
+/// Runs every test of these texts in a certain way.
+pub fn run_as(sources: &[Arc<Source>], files: &dyn Files, settings: Settings) -> Report {
     let limits = Limits::default();
-    let worlds = Worlds { files, thorium, loaded: Mutex::new(HashMap::new()) };
+    let worlds = Worlds { files, settings, loaded: Mutex::new(HashMap::new()) };
     let mut report = Report::default();
     let mut names: BTreeSet<String> = BTreeSet::new();
     for source in sources {
@@ -87,7 +98,7 @@ fn name_used_before(source: &Source, node: &Node<'_>, names: &mut BTreeSet<Strin
 /// Worlds by the files they are made of: many tests share one.
 struct Worlds<'f> {
     files: &'f dyn Files,
-    thorium: Reading,
+    settings: Settings,
     #[allow(clippy::type_complexity)]
     loaded: Mutex<HashMap<(Arc<str>, Vec<SmolStr>), Arc<(World, Vec<Diagnostic>)>>>,
 }
@@ -147,7 +158,9 @@ fn policy_test(
 ) -> Result<Vec<Case>, Box<Diagnostic>> {
     let base = worlds.get(source, &test.world, &test.at)?;
     let mut world = base.0.clone();
-    world.thorium = test.thorium.unwrap_or(worlds.thorium);
+    world.thorium = test.thorium.unwrap_or(worlds.settings.thorium);
+    let mut engine = worlds.settings.engine.then(Engine::default);
+    let mut known = BTreeSet::new();
     let mut cases = Vec::new();
     for (index, step) in test.steps.iter().enumerate() {
         let mut case = Case {
@@ -162,8 +175,13 @@ fn policy_test(
         if index == 0 || !(step.apply.is_empty() && step.apply_files.is_empty() && step.delete.is_empty()) {
             case.notes.extend(world.review());
         }
-        let snapshot = Arc::new(Snapshot::new(world.objects()));
-        check(&snapshot, step, &test.options, &mut case);
+        let objects = world.objects();
+        let snapshot = Arc::new(Snapshot::new(objects.clone()));
+        if let Some(engine) = &mut engine {
+            known = engine.relist(&known, &objects, &snapshot);
+            engine.take_changes();
+        }
+        check(&snapshot, engine.as_ref(), step, &test.options, &mut case);
         case.notes.retain(|note| note.is_error() || note.code.id == codes::OTHER_FAMILY.id);
         // A step that only changes the world states nothing by itself.
         if !step.expect.is_empty() || !case.failures.is_empty() {
@@ -216,7 +234,13 @@ fn change(
 }
 
 /// Checks every flow that some line matches, against the last line that does.
-fn check(snapshot: &Arc<Snapshot>, step: &Step<'_>, options: &Options, case: &mut Case) {
+fn check(
+    snapshot: &Arc<Snapshot>,
+    engine: Option<&Engine>,
+    step: &Step<'_>,
+    options: &Options,
+    case: &mut Case,
+) {
     let mut lines: BTreeMap<Flow, &Expectation> = BTreeMap::new();
     for line in &step.expect {
         match snapshot.flows(&line.flows) {
@@ -228,7 +252,7 @@ fn check(snapshot: &Arc<Snapshot>, step: &Step<'_>, options: &Options, case: &mu
         }
     }
     case.flows = lines.len();
-    let verdicts = Verdicts::new(snapshot, options);
+    let verdicts = Answers { snapshot, options, engine, verdicts: Verdicts::new(snapshot, options) };
     let mut failed: Vec<(&Flow, &&Expectation)> = lines
         .par_iter()
         .filter(|(flow, line)| {
@@ -268,13 +292,31 @@ fn check(snapshot: &Arc<Snapshot>, step: &Step<'_>, options: &Options, case: &mu
     }
 }
 
+/// Who answers: the verdicts made for this snapshot, or the index that has followed the test so far.
+struct Answers<'a> {
+    snapshot: &'a Snapshot,
+    options: &'a Options,
+    engine: Option<&'a Engine>,
+    verdicts: Verdicts<'a>,
+}
+
+impl Answers<'_> {
+    fn verdict(&self, flow: &Flow) -> Verdict {
+        let indexed = self.engine.and_then(|engine| {
+            let flow = engine.flow(self.snapshot, flow)?;
+            Some(engine.verdict(&flow, self.options))
+        });
+        indexed.unwrap_or_else(|| self.verdicts.verdict(flow))
+    }
+}
+
 /// Notes the first flow that the line does not hold for over the other address family: pods are asked about over the one
 /// they both prefer, and a block of one family says nothing about the other.
 fn other_families(
     snapshot: &Snapshot,
     options: &Options,
     lines: &BTreeMap<Flow, &Expectation>,
-    verdicts: &Verdicts<'_>,
+    verdicts: &Answers<'_>,
     case: &mut Case,
 ) {
     let differs = |(flow, line): (&Flow, &&Expectation)| {

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use palisade_analysis::lint::dangling;
 use palisade_dialects::codes;
+use palisade_engine::Engine;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::evaluate::evaluate;
 use palisade_model::flow::{Flow, FlowPattern};
@@ -56,7 +57,7 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
     for (name, addresses) in names {
         objects.names.entry(name).or_default().extend(addresses);
     }
-    let snapshot = Snapshot::new(objects);
+    let snapshot = Snapshot::new(objects.clone());
     input.found.extend(dangling(&snapshot));
     let flows = snapshot.flows(&pattern).map_err(|error| {
         let (error, place) = (error.to_string(), input::describe(&arguments.input.files));
@@ -68,14 +69,26 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
 
     // Sorting the rules of a whole cluster pays only where many connections are asked about.
     let verdicts = (flows.len() > MANY).then(|| Verdicts::new(&snapshot, &options));
-    let verdict = |flow: &Flow| match &verdicts {
-        Some(verdicts) => verdicts.verdict(flow),
-        None => evaluate(&snapshot, flow, &options).verdict,
+    let engine = arguments.engine.then(|| Engine::of(&objects, &snapshot));
+    let indexed = |flow: &Flow| {
+        let engine = engine.as_ref()?;
+        engine.flow(&snapshot, flow).map(|flow| engine.verdict(&flow, &options))
+    };
+    let verdict = |flow: &Flow| match (indexed(flow), &verdicts) {
+        (Some(verdict), _) => verdict,
+        (None, Some(verdicts)) => verdicts.verdict(flow),
+        (None, None) => evaluate(&snapshot, flow, &options).verdict,
     };
     let answers: Vec<(&Flow, Verdict)> = flows.iter().map(|flow| (flow, verdict(flow))).collect();
     // A refusal is what people ask about: it is explained first.
     let first = answers.iter().position(|(_, verdict)| *verdict != Verdict::Allow).unwrap_or(0);
     let evaluation = evaluate(&snapshot, answers[first].0, &options);
+    if answers[first].1 != evaluation.verdict {
+        let (index, plain) = (answers[first].1.as_str(), evaluation.verdict.as_str());
+        return Err(format!(
+            "the index says {index}, the plain evaluator {plain}: this is a bug, please report it"
+        ));
+    }
     let code = if evaluation.verdict == Verdict::Allow { YES } else { NO };
     let mut others = answers;
     others.remove(first);

@@ -1,6 +1,6 @@
 //! `palisade test`.
 
-use palisade_analysis::policy_test;
+use palisade_analysis::policy_test::{self, Settings};
 
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
@@ -14,7 +14,11 @@ use crate::print::tests;
 
 pub fn run(arguments: &TestArgs, color: ColorChoice) -> Outcome {
     let mut input = input::read(&arguments.paths);
-    let mut report = policy_test::run_as(&input.sources, &Beside, arguments.thorium.into());
+    let mut report = policy_test::run_as(
+        &input.sources,
+        &Beside,
+        Settings { thorium: arguments.thorium.into(), engine: arguments.engine },
+    );
     report.unreadable.splice(0..0, std::mem::take(&mut input.found));
     let code = match (report.unreadable.is_empty(), report.failed()) {
         (false, _) => UNANSWERED,
