@@ -313,7 +313,8 @@ impl Asked<'_> {
             _ => false,
         };
         // Policies of equal priority take turns: a few back is far enough.
-        let noted = stage.bystanders.iter().rev().take(16).any(|other| Arc::ptr_eq(&other.object, &policy.object));
+        let noted =
+            stage.bystanders.iter().rev().take(16).any(|other| Arc::ptr_eq(&other.object, &policy.object));
         if subjects.iter().any(expected) && !noted {
             let words: Vec<String> = subjects.iter().map(|subject| self.in_words(subject)).collect();
             stage
