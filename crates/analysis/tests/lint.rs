@@ -284,3 +284,19 @@ fn a_disagreement_is_reported_where_no_connection_is_known() {
     let found = two(&pods(), "ingress: [{action: Drop, ports: [{port: 80}]}]", apart);
     assert!(found.len() == 1 && found[0].code.id == "L0108", "{found:#?}");
 }
+
+#[test]
+fn a_service_that_does_not_exist_is_reported_where_others_do() {
+    let service = "---\n{apiVersion: v1, kind: Service, metadata: {name: web, namespace: x}, spec: {clusterIP: 10.96.0.1, selector: {app: a}, ports: [{port: 80}]}}\n";
+    let policy = antrea("p", "5", "egress: [{action: Drop, toServices: [{name: wep, namespace: x}]}]");
+    let found = check(&(pods() + service + &policy));
+    let missing = found.iter().find(|one| one.code.id == "L0114").unwrap();
+    assert_eq!(
+        (missing.field.as_str(), missing.help.as_deref()),
+        ("spec.egress[0].toServices", Some("did you mean web?"))
+    );
+    assert!(
+        !check(&(pods() + &policy)).iter().any(|one| one.code.id == "L0114"),
+        "nothing is known of services"
+    );
+}

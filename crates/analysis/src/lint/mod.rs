@@ -13,6 +13,7 @@ mod groups;
 mod named_ports;
 mod namespaces;
 mod selectors;
+mod services;
 mod ties;
 
 use palisade_model::cluster::{Namespace, Pod};
@@ -33,6 +34,7 @@ pub static LINTS: &[(Lint, &[&Code])] = &[
     (namespaces::check, &[&namespaces::UNDECLARED]),
     (ties::check, &[&ties::TIE, &ties::SAME_PRIORITY, &ties::OVN_LIMIT]),
     (addresses::check, &[&addresses::SHARED_ADDRESS]),
+    (services::check, &[&services::MISSING_SERVICE]),
     (collisions::check, &[&collisions::COLLISION]),
     (groups::check, &[&groups::MISSING_GROUP, &groups::GROUP_REACHES_OUT]),
 ];

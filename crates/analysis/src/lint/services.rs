@@ -1,0 +1,59 @@
+//! Services that policies name and nobody has.
+
+use std::collections::BTreeSet;
+
+use palisade_model::diagnostic::{Code, Diagnostic, Severity};
+use palisade_model::nearest::nearest;
+use palisade_model::policy::{Peer, Peers, ServiceName, Subject};
+use palisade_model::snapshot::Snapshot;
+
+use super::about_rule;
+
+/// The code.
+pub static MISSING_SERVICE: Code = Code {
+    id: "L0114",
+    severity: Severity::Warning,
+    title: "a policy names a Service that does not exist",
+    explanation: "`toServices` and `appliedTo` a `service` name a Service by namespace and name. There is none, so the rule matches nothing, or applies to nobody. Not reported when no Service of that namespace is among the input.",
+};
+
+/// As many names are guessed at.
+const MOST_GUESSES: usize = 50;
+
+pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
+    let known: BTreeSet<(&str, &str)> =
+        snapshot.services().iter().map(|service| (&*service.namespace, &*service.name)).collect();
+    let namespaces: BTreeSet<&str> = known.iter().map(|(namespace, _)| *namespace).collect();
+    let missing = |name: &ServiceName| {
+        namespaces.contains(&*name.namespace) && !known.contains(&(&*name.namespace, &*name.name))
+    };
+    let mut guesses = 0;
+    let mut help = |name: &ServiceName| {
+        guesses += 1;
+        let here = known.iter().filter(|(namespace, _)| *namespace == name.namespace);
+        let near = nearest(&name.name, here.map(|(_, name)| *name).filter(|_| guesses <= MOST_GUESSES));
+        near.first().map(|near| format!("did you mean {near}?"))
+    };
+    for policy in snapshot.policies() {
+        for rule in &policy.rules {
+            let peers: &[Peer] = match &rule.peers {
+                Peers::Any => &[],
+                Peers::Of(peers) => peers,
+            };
+            let named = peers.iter().filter_map(|peer| match peer {
+                Peer::Service(name) => Some((name, ".toServices", "this matches nothing")),
+                _ => None,
+            });
+            let applied = rule.subjects.iter().filter_map(|subject| match subject {
+                Subject::Service(name) => Some((name, "", "the rule applies to nobody")),
+                _ => None,
+            });
+            for (name, part, effect) in named.chain(applied).filter(|(name, ..)| missing(name)) {
+                let message = format!("there is no Service {name}: {effect}");
+                let mut diagnostic = about_rule(&MISSING_SERVICE, policy, rule, part, message);
+                diagnostic.help = help(name);
+                found.push(diagnostic);
+            }
+        }
+    }
+}
