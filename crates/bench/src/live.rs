@@ -51,6 +51,9 @@ pub fn run(scenario: Scenario, size: usize) -> (Figures, Engine) {
         wall += clock.elapsed();
         cpu += cpu_time().saturating_sub(start);
     });
+    if scenario == Scenario::S8 {
+        (wall, cpu, events) = queries(&engine);
+    }
     let peak = peak_bytes().unwrap_or(0);
     let counts = engine.counts();
     let figures = Figures {
@@ -65,6 +68,19 @@ pub fn run(scenario: Scenario, size: usize) -> (Figures, Engine) {
         deltas,
     };
     (figures, engine)
+}
+
+/// A thousand times: which policies apply to this pod?
+fn queries(engine: &Engine) -> (Duration, Duration, usize) {
+    const QUERIES: usize = 1000;
+    let (clock, start) = (Instant::now(), cpu_time());
+    let mut policies = 0;
+    for pod in 0..QUERIES {
+        policies += engine.policies_of(pod).map(black_box).count();
+    }
+    let figures = (clock.elapsed(), cpu_time().saturating_sub(start), QUERIES);
+    black_box(policies);
+    figures
 }
 
 // === impl Figures ===

@@ -36,6 +36,8 @@ pub enum Scenario {
     S5,
     /// 1,000 namespaces, 10,000 policies that select by the labels of namespaces, 100,000 pods.
     S6,
+    /// S3, and then a thousand times the policies of one pod, of which each has 10,000.
+    S8,
 }
 
 const NODES: usize = 1000;
@@ -49,7 +51,7 @@ impl Scenario {
         let (namespaces, each): (usize, fn(&mut Make, usize, usize)) = match self {
             Scenario::S1 => (25_000 * size, small),
             Scenario::S2 => (100 * size, large),
-            Scenario::S3 => (1, one),
+            Scenario::S3 | Scenario::S8 => (1, one),
             Scenario::S4 => (1, pairs),
             Scenario::S5 => (1, entities),
             Scenario::S6 => (1000 * size, companies),
