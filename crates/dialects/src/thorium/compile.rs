@@ -12,6 +12,7 @@ use super::instance::Instance;
 use super::lower::having;
 use super::names::{object_name, object_name_of};
 use super::policy::{Home, Meaning, Peer, Policy, Ports, Reading, STAGE_LABEL, Sort, TOOL_LABEL, Who};
+use super::program;
 use crate::decode::{IntOrString, MetaMap};
 use crate::kubernetes::{
     IpBlock, NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicyRule, NetworkPolicySpec,
@@ -124,11 +125,11 @@ fn metadata(group: &str, name: SmolStr, sort: Sort, origin: &str) -> ObjectMeta 
 /// The tools that have the policy, by name; where none has it, its own label, which nobody carries until one does.
 fn selector(instance: &Instance, policy: &Policy, group: &str, name: &SmolStr) -> LabelSelector {
     let mut selector = labels(&[(TOOL_LABEL.0.into(), TOOL_LABEL.1.into())]);
-    if policy.sort == Sort::Base || policy.forced {
+    if policy.sort == Sort::Base || policy.is_forced(instance.reading) {
         return selector;
     }
     let tools = having(instance, policy, group);
-    if tools.is_empty() {
+    if tools.is_empty() || program::hides_stages(instance) {
         selector.match_labels.get_or_insert_default().push((name.clone(), "true".into()));
     } else {
         selector.match_expressions = Some(vec![one_of(STAGE_LABEL, tools)]);

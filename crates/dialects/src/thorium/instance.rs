@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 
 use super::codes;
 use super::default_base::default_base;
-use super::policy::{Peer, Policy, Reading, Sort, Spot, Who};
+use super::policy::{Policy, Reading, Sort, Spot};
 use crate::apimachinery::names::dns1123_label;
 
 /// Groups, policies and images.
@@ -21,6 +21,8 @@ pub struct Instance {
     pub groups: BTreeSet<SmolStr>,
     /// Whether those are all: without a manifest nobody says, and every group that is named exists.
     pub closed: bool,
+    /// Whether a manifest describes it, with a Thorium API and cluster DNS around.
+    pub described: bool,
     /// Where Thorium itself runs.
     pub namespace: SmolStr,
     /// Who is right where document and program differ.
@@ -93,6 +95,7 @@ impl Instance {
         Instance {
             groups: BTreeSet::new(),
             closed: true,
+            described: false,
             default_base: default_base(&namespace),
             namespace,
             reading: Reading::default(),
@@ -158,7 +161,7 @@ impl Instance {
         let base = self.base().into_iter().map(|policy| (Why::Base, policy));
         let own = self.policies.iter().filter(|policy| policy.is_in(group)).filter_map(|policy| {
             let attached = image.policies.contains(&policy.name).then_some(Why::Attached);
-            attached.or(policy.forced.then_some(Why::Forced)).map(|why| (why, policy))
+            attached.or(policy.is_forced(self.reading).then_some(Why::Forced)).map(|why| (why, policy))
         });
         base.chain(own).collect()
     }
@@ -169,14 +172,8 @@ impl Instance {
         for spot in policy.groups.iter().filter(|spot| !self.exists(&spot.name)) {
             found.push(self.unknown_group(spot, policy));
         }
-        let peers = policy.all_rules().flat_map(|rule| match &rule.document.who {
-            Who::Of(peers) => peers.as_slice(),
-            Who::Everybody => &[],
-        });
-        for peer in peers {
-            if let Peer::Group(spot) = peer
-                && !self.exists(&spot.name)
-            {
+        for spot in policy.all_rules().flat_map(|rule| &rule.groups) {
+            if !self.exists(&spot.name) {
                 found.push(self.unknown_group(spot, policy));
             }
         }
@@ -192,6 +189,15 @@ impl Instance {
             }
         }
         found
+    }
+
+    /// Takes away from rules what they cannot say: one that allows a group which does not exist allows nobody.
+    pub fn close_rules(&self, policy: &mut Policy) {
+        for rule in policy.all_rules_mut() {
+            if let Some(spot) = rule.groups.iter().find(|spot| !self.exists(&spot.name)) {
+                rule.unreadable.get_or_insert_with(|| format!("there is no group {}", spot.name));
+            }
+        }
     }
 
     /// Creates a policy.
@@ -317,6 +323,8 @@ impl Instance {
     pub fn doubt_image(&mut self, group: &str, tool: &str, why: &str) {
         if let Some(image) = self.images.get_mut(&(group.into(), tool.into())) {
             image.unreadable.get_or_insert(why.to_owned());
+            // One of the two may be a tool like the others.
+            image.kubernetes = true;
         }
     }
 

@@ -192,9 +192,11 @@ fn verify_all(sort: Option<Shape>, input: &mut Input) -> (Vec<Verified>, Vec<Str
 fn one(shape: Shape, source: &Source, node: &Node<'_>, world: &mut World, found: &mut Vec<Diagnostic>) {
     match shape {
         Shape::Config => drop(read_base(source, node, found)),
-        Shape::Request => drop(read_request(source, node, found)),
-        Shape::Rules | Shape::MaybeRules => drop(read_rules(source, node, found)),
-        Shape::Instance => drop(read(shape, source, node, found)),
+        Shape::MaybeRequest => drop(read_request(source, node, found)),
+        Shape::MaybeRules => drop(read_rules(source, node, found)),
+        Shape::MisplacedConfig | Shape::Request | Shape::Rules | Shape::Instance => {
+            drop(read(shape, source, node, found));
+        }
     }
     // Once more for what documents say about each other; what they say alone has been reported.
     if let Some(loaded) = read(shape, source, node, &mut Vec::new()) {
