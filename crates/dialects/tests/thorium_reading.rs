@@ -624,3 +624,97 @@ fn a_rules_file_that_is_named_is_read_whatever_it_looks_like() {
         assert_ne!(verdict(&world, IN), Verdict::Allow, "{rules}");
     }
 }
+
+// === the program ===
+
+#[test]
+fn the_program_is_read_as_it_is() {
+    let inst = "kind: ThoriumInstance\ngroups: [corn, crabs]\nimages: [{group: corn, tool: a, network_policies: [p]}, {group: corn, tool: b, network_policies: []}]\n";
+    let p = |rest: &str| format!("{{name: p, groups: [corn], {rest}}}");
+    let base = |list: &str| format!("thorium: {{base_network_policies: [{list}]}}");
+    let shut = "{name: shut, ingress: [], egress: []}";
+    let nothing = || p("forced_policy: false");
+    let a = "corn/a -> ip:203.0.113.7 tcp/443";
+    for (config, request, flow, want) in [
+        // The later of two base policies wins.
+        (
+            base(&format!("{{name: shut, egress: [{{allowed_all: true}}]}}, {shut}")),
+            nothing(),
+            a,
+            Verdict::Deny,
+        ),
+        (
+            base(&format!("{shut}, {{name: shut, egress: [{{allowed_all: true}}]}}")),
+            nothing(),
+            a,
+            Verdict::Allow,
+        ),
+        // Fields that are unknown inside of an item are gone over, the item stays.
+        (base(shut), p("egress: [{allowed_ips: [{cidr: 10.0.0.0/8, foo: 1}]}]"), a, Verdict::Deny),
+        (base(shut), p("egress: [{allowed_ips: [{cidr: 203.0.113.0/24, foo: 1}]}]"), a, Verdict::Allow),
+        (
+            base(shut),
+            p("egress: [{allowed_custom: [{pod_labels: [{key: a, value: b}], foo: 1}]}]"),
+            a,
+            Verdict::Deny,
+        ),
+        (
+            base(shut),
+            p("egress: [{allowed_custom: [{pod_labels: [{key: a, value: b, foo: 1}]}]}]"),
+            a,
+            Verdict::Deny,
+        ),
+        (base(shut), p("egress: [{allowed_all: true, ports: [{port: 80, foo: 1}]}]"), a, Verdict::Deny),
+        (base(shut), p("egress: [{allowed_all: true, ports: [{port: 443, foo: 1}]}]"), a, Verdict::Allow),
+        // With a wrong type in its configuration it does not start; a request is refused.
+        (base("{name: b, egress: 7}"), nothing(), a, Verdict::Deny),
+        (base("{name: b, egress: [{allowed_groups: 7}]}"), nothing(), a, Verdict::Deny),
+        (base(shut), p("egress: [{allowed_groups: 7}]"), a, Verdict::Deny),
+        // A base policy called stage hides tools from rules, not from the policies they have.
+        (base(&format!("{shut}, {{name: stage}}")), p("egress: [{allowed_all: true}]"), a, Verdict::Allow),
+        // Peers beside allowed_all are not written.
+        (
+            base(shut),
+            p("egress: [{allowed_all: true, allowed_ips: [{cidr: 10.10.10.10}]}]"),
+            a,
+            Verdict::Allow,
+        ),
+        (base(shut), p("egress: [{allowed_all: true, allowed_custom: [{}]}]"), a, Verdict::Allow),
+        (base(shut), p("egress: [{allowed_all: true, allowed_ips: [{cidr: 10.0.0.1/8}]}]"), a, Verdict::Deny),
+        // What is unknown to it forces nothing.
+        (
+            base("{name: half, ingress: []}"),
+            p("egress: [], foo: 1"),
+            "corn/b -> ip:203.0.113.7 tcp/443",
+            Verdict::Allow,
+        ),
+        (base("{name: half, ingress: []}"), p("egress: [], foo: 1"), a, Verdict::Deny),
+        // A rule where a list belongs.
+        (base(shut), p("egress: {allowed_all: true}"), a, Verdict::Deny),
+    ] {
+        let (mut world, _) = world(&[("i.yaml", inst), ("t.yaml", &config), ("p.yaml", &request)]);
+        world.thorium = Reading::Program;
+        assert_eq!(verdict(&world, flow), want, "{flow}\n{config}\n{request}");
+    }
+    let named = "kind: ThoriumInstance\ngroups: [corn]\nimages: [{group: corn, tool: a, network_policies: [p]}]\npolicies: [{name: p, groups: [corn], rules: r.yaml}, {name: q, groups: [corn], ingress: 7, forced_policy: true}]\n";
+    // Nothing at all is an empty list, null is refused. The wrong type of q is refused, too.
+    for (rules, want) in [("ingress:\n", Verdict::Deny), ("ingress: null\n", Verdict::Allow)] {
+        let (mut world, _) = world(&[("i.yaml", named), ("r.yaml", rules), ("t.yaml", HALF)]);
+        world.thorium = Reading::Program;
+        assert_eq!(verdict(&world, "ip:203.0.113.7 -> corn/a tcp/443"), want, "{rules}");
+    }
+}
+
+#[test]
+fn every_difference_from_the_program_is_named() {
+    for (text, code) in [
+        ("- thorium:\n  - base_network_policies: []\n", "T0309"),
+        ("- thorium:\n  - secret: x\n", "T0309"),
+        ("{name: a/b, groups: [corn], ingress: []}", "T0312"),
+        ("{name: 'a:b', groups: [corn], ingress: []}", "T0312"),
+        ("thorium: {base_network_policies: [{name: group, ingress: []}]}", "T0308"),
+        ("{name: p, groups: [], ingress: []}", "T0101"),
+    ] {
+        assert!(found(text).iter().any(|line| line.starts_with(code)), "{code} {text}: {:?}", found(text));
+    }
+}

@@ -22,6 +22,9 @@ use crate::meta::{LabelSelector, LabelSelectorRequirement, ObjectMeta};
 /// The annotation that says which policy an object comes from.
 pub const ORIGIN: &str = "palisade/thorium-policy";
 
+/// As many bytes of a policy's name are kept in it.
+const LONGEST: usize = 1024;
+
 /// The objects, by group, base policies first.
 pub fn compile(instance: &Instance) -> Vec<NetworkPolicy> {
     let mut objects = Vec::new();
@@ -109,9 +112,15 @@ fn closed(group: &str, tool: &str, name: SmolStr) -> NetworkPolicy {
 
 /// Not Thorium's own labels: its scaler deletes objects that carry them and that it does not know.
 fn metadata(group: &str, name: SmolStr, sort: Sort, origin: &str) -> ObjectMeta {
+    // Annotations have room for 256 KiB, all of them together; names are any text.
+    let end = origin.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= LONGEST).last();
+    let origin = match end.filter(|end| *end < origin.len()) {
+        Some(end) => format_smolstr!("{}…", &origin[..end]),
+        None => origin.into(),
+    };
     let origin = match sort {
         Sort::Base => format_smolstr!("base:{origin}"),
-        Sort::Regular => origin.into(),
+        Sort::Regular => origin,
     };
     ObjectMeta {
         name: Some(name),

@@ -139,7 +139,7 @@ fn read_config(
     at: &Location,
 ) -> Config {
     let mut config = Config { base: None, doubtful: Vec::new(), namespace: None, at: at.clone() };
-    let mut twice_written = Vec::new();
+    let (mut twice_written, mut said) = (Vec::new(), false);
     below(node, path, keys, false, &mut |node, path, step| {
         // Of two nobody can say which one counts.
         let key = match step {
@@ -161,10 +161,12 @@ fn read_config(
                 base_policies(list, &path.child(BASE), reader, &mut config);
             }
             misspelled(node, path, reader, &mut config);
-            let message = "Thorium's program does not read base policies in items of lists";
-            if nested && (node.get(BASE).is_some()) {
-                reader.report(&codes::DIFFERS_NESTING, &path.child(BASE), message).help =
+            if nested && !said {
+                let message = "Thorium's program does not read its configuration from items of lists";
+                let path = if node.get(BASE).is_some() { &path.child(BASE) } else { path };
+                reader.report(&codes::DIFFERS_NESTING, path, message).help =
                     Some("write thorium: {base_network_policies: […]} without the dashes".to_owned());
+                said = true;
             }
         }
     });

@@ -210,6 +210,8 @@ fn labels(instance: &Instance, group: &SmolStr, tool: &SmolStr) -> Labels {
         match policy.sort {
             // One that cannot be read may have the name, and so the label, of another.
             Sort::Regular if policy.unreadable(instance.reading).is_some() => {}
+            // So may one that is not there at all.
+            Sort::Regular if !policy.in_force(instance.reading) => {}
             Sort::Regular => labels.set(object_name(policy), "true".into()),
             Sort::Base
                 if instance.reading == Reading::Program && program::RESERVED.contains(&&*policy.name) =>

@@ -13,7 +13,7 @@ use super::types;
 use crate::apimachinery::field::Path;
 use crate::apimachinery::names;
 use crate::decode::{Decode, Reader};
-use crate::source::tree::Node;
+use crate::source::tree::{Node, Value};
 
 /// Our manifest, read.
 #[derive(Debug, Clone)]
@@ -74,7 +74,14 @@ pub(super) fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Manifest>
     let at = reader.location(node.span);
     // A field that nobody knows may have been any other.
     let lost = written.unreadable.clone().map(|what| closes_everything(INSTANCE_KIND, what, at.clone()));
-    let doubtful = lost.is_some() || null || written.groups.as_ref().is_some_and(|groups| !groups.is_whole());
+    // Also one that is no name: which group was meant nobody can say.
+    let list = match node.get("groups").map(|groups| &groups.value) {
+        Some(Value::List(items)) => {
+            items.iter().all(|item| item.as_str().is_some_and(|name| names::dns1123_label(name).is_empty()))
+        }
+        _ => false,
+    };
+    let doubtful = lost.is_some() || node.get("groups").is_some() && !list;
     let mut policies: Vec<(Policy, Option<Spot>)> = lost.into_iter().map(|policy| (policy, None)).collect();
     let path = root.child("policies");
     for (index, item) in items(node, &path, reader, &mut policies).iter().enumerate() {

@@ -62,14 +62,14 @@ impl Shape {
         if let Some(kind) = node.get("kind").and_then(Node::as_str) {
             return of_kind(kind, node);
         }
+        if is_manifest(node, entries) {
+            return Some(Shape::Instance);
+        }
         if node.get("kind").is_some() || node.get("apiVersion").is_some() {
             return None;
         }
         if node.get(CONFIG).is_some_and(is_collection) {
             return Some(Shape::Config);
-        }
-        if is_manifest(node, entries) {
-            return Some(Shape::Instance);
         }
         if has_base(node, DEEP) {
             return Some(Shape::MisplacedConfig);
@@ -121,7 +121,8 @@ fn is_manifest(node: &Node<'_>, entries: &[Entry<'_>]) -> bool {
         has(item, &["name", "groups"])
             && (["rules", "ingress", "egress"].iter().chain(&FLAGS)).any(|key| item.get(key).is_some())
     };
-    entries.iter().all(|entry| MANIFEST.contains(&&*entry.key))
+    let ours = |key: &str| MANIFEST.contains(&key) || is_near(key, "kind", 1);
+    entries.iter().all(|entry| ours(&entry.key))
         && (items("images").iter().any(|item| has(item, &["group", "tool"]))
             || items("policies").iter().any(policy))
 }

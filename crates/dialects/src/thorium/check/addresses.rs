@@ -81,7 +81,17 @@ impl Checks<'_, '_> {
     /// An address or a block without bits beyond its length.
     fn network(&mut self, text: &str, path: &Path<'_>) -> Option<IpNet> {
         if let Some(network) = network(text) {
-            return Some(network);
+            let mapped = match network {
+                IpNet::V6(six) => six.addr().to_ipv4_mapped().map(|four| (four, six.prefix_len())),
+                IpNet::V4(_) => None,
+            };
+            let Some((four, length)) = mapped else { return Some(network) };
+            let message = format!("{text} is an IPv4 address in the clothes of IPv6: nothing comes from it");
+            self.error(&codes::CIDR, path, &message).help = Some(match length.checked_sub(96) {
+                Some(32) | None => format!("write {four}"),
+                Some(length) => format!("write {four}/{length}"),
+            });
+            return None;
         }
         let lax = text.parse::<IpNet>().ok();
         let message = match lax {
