@@ -41,6 +41,15 @@ pub fn assemble(
     // What cannot be a namespace has no pods; it has been reported.
     instance.groups.retain(|group| is_namespace(group));
 
+    let mut homes =
+        manifests.iter().filter_map(|manifest| Some((manifest.namespace.as_ref()?, &manifest.at)));
+    if let Some((first, _)) = homes.next()
+        && let Some((other, at)) = homes.find(|(other, _)| *other != first)
+    {
+        let message =
+            format!("Thorium runs in {first} according to one manifest, in {other} according to this one");
+        found.push(Diagnostic::new(&codes::TWO_HOMES, message).at(Some(at.clone())));
+    }
     let mut base: Vec<Policy> = Vec::new();
     for (index, config) in configs().enumerate() {
         if index > 0 {
@@ -140,9 +149,7 @@ fn add_policy(mut policy: Policy, instance: &mut Instance, found: &mut Vec<Diagn
     instance.close_rules(&mut policy);
     if against.iter().any(|finding| finding.code.id == codes::DUPLICATE_POLICY.id) {
         policy.unreadable.get_or_insert("another policy of its group has its name".to_owned());
-    } else if let Some(other) =
-        instance.policies().iter().find(|other| other.name == policy.name && !policy.everywhere)
-    {
+    } else if let Some(other) = instance.named(&policy.name).next().filter(|_| !policy.everywhere) {
         let message = format!("another policy is called {}, in other groups", policy.name);
         let finding = Diagnostic::new(&codes::DIFFERS_SAME_NAME, message).about(policy.subject());
         let help = other.at.as_ref().map(|at| format!("the other one is at {at}"));

@@ -84,6 +84,9 @@ codes! {
     /// Nearly Thorium's.
     NEARLY = "T0126" Error "a document that is nearly one of Thorium's":
         "Thorium's documents have no kind and are known by their keys; `palisade thorium verify` says what one is taken for. This one has a kind that does not exist, lacks the kind of our manifest, or has its base policies elsewhere than below `thorium`. Thorium would not see it. Palisade guesses what was meant, and fails closed.";
+    /// Two namespaces.
+    TWO_HOMES = "T0127" Error "two manifests that disagree about where Thorium runs":
+        "`thoriumNamespace` is where the Thorium API runs, which the default base policy lets tools reach. There is one. The first manifest counts until they agree.";
 
     /// A rule that names nobody.
     NO_PEER = "T0201" Warning "a rule that names nobody":

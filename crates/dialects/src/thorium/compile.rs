@@ -28,11 +28,12 @@ const LONGEST: usize = 1024;
 /// The objects, by group, base policies first.
 pub fn compile(instance: &Instance) -> Vec<NetworkPolicy> {
     let mut objects = Vec::new();
+    let base = instance.base();
     for group in &instance.groups {
         let mut names: BTreeSet<SmolStr> = BTreeSet::new();
         let mut own: Vec<&Policy> = instance.policies().iter().filter(|policy| policy.is_in(group)).collect();
         own.sort_by(|a, b| a.name.cmp(&b.name));
-        for policy in instance.base().into_iter().chain(own) {
+        for policy in base.iter().copied().chain(own) {
             if !policy.in_force(instance.reading) {
                 continue;
             }

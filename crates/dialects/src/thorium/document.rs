@@ -83,7 +83,16 @@ pub fn read(shape: Shape, source: &Source, node: &Node<'_>, found: &mut Vec<Diag
         Shape::MisplacedConfig => {
             reader.subject.kind = "ThoriumConfig".into();
             let mut config = Config { base: None, doubtful: Vec::new(), namespace: None, at: at.clone() };
-            misplaced(node, &root, &mut reader, &mut config, DEEP);
+            if let Value::List(_) = node.value {
+                let message = "base policies alone, without the configuration around them";
+                reader.report(&codes::NEARLY, &root, message).help =
+                    Some(format!("put them below {CONFIG}: {BASE}:"));
+                let mut policy = unreadable("base policies", at.clone());
+                policy.unreadable = Some("Thorium does not look for it there".to_owned());
+                config.doubtful.push(policy);
+            } else {
+                misplaced(node, &root, &mut reader, &mut config, DEEP);
+            }
             ("ThoriumConfig", None, SmolStr::new_static("thorium"), Part::Config(config))
         }
         Shape::Config => {
@@ -305,8 +314,8 @@ pub fn read_rules(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>)
 pub fn read_base(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) -> Config {
     let mut reader = reader(source, node, found);
     let at = source.location(node.span);
-    let list =
-        matches!(&node.value, Value::List(items) if items.iter().all(|item| item.get("name").is_some()));
+    let config = |item: &Node<'_>| item.get(CONFIG).is_some() || item.get(BASE).is_some();
+    let list = matches!(&node.value, Value::List(items) if !items.iter().any(config));
     if list {
         let mut config = Config { base: None, doubtful: Vec::new(), namespace: None, at };
         base_policies(node, &Path::root(), &mut reader, &mut config);

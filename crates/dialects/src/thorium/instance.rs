@@ -31,6 +31,8 @@ pub struct Instance {
     base: Option<Vec<Policy>>,
     default_base: Policy,
     policies: Vec<Policy>,
+    /// Their places by name: an instance may have thousands.
+    by_name: BTreeMap<SmolStr, Vec<usize>>,
     images: BTreeMap<(SmolStr, SmolStr), Image>,
 }
 
@@ -80,6 +82,9 @@ pub struct Change {
 /// Done, or everything that speaks against it.
 pub type Step = Result<(), Vec<Diagnostic>>;
 
+/// A name that does not exist is compared with as many: each that is wrong would cost a walk over all.
+const COMPARED: usize = 1000;
+
 /// The namespace Thorium runs in where nobody says otherwise.
 pub const THORIUM_NAMESPACE: &str = "thorium";
 
@@ -101,6 +106,7 @@ impl Instance {
             reading: Reading::default(),
             base: None,
             policies: Vec::new(),
+            by_name: BTreeMap::new(),
             images: BTreeMap::new(),
         }
     }
@@ -147,7 +153,12 @@ impl Instance {
 
     /// A policy by its name in a group.
     pub fn policy(&self, group: &str, name: &str) -> Option<&Policy> {
-        self.policies.iter().find(|policy| policy.name == name && policy.is_in(group))
+        self.named(name).find(|policy| policy.is_in(group))
+    }
+
+    /// The policies of a name, in any group.
+    pub fn named(&self, name: &str) -> impl Iterator<Item = &Policy> {
+        self.by_name.get(name).into_iter().flatten().filter_map(|at| self.policies.get(*at))
     }
 
     /// What an image's info lists.
@@ -217,6 +228,7 @@ impl Instance {
             let names = policy.groups.iter().map(|spot| spot.name.clone());
             self.groups.extend(names.filter(|name| is_namespace(name)));
         }
+        self.by_name.entry(policy.name.clone()).or_default().push(self.policies.len());
         self.policies.push(policy);
     }
 
@@ -239,6 +251,10 @@ impl Instance {
         self.policies.retain(|policy| policy.name != name);
         if self.policies.len() == before {
             return Err(vec![self.unknown_policy(name)]);
+        }
+        self.by_name.clear();
+        for (at, policy) in self.policies.iter().enumerate() {
+            self.by_name.entry(policy.name.clone()).or_default().push(at);
         }
         for image in self.images.values_mut() {
             image.policies.remove(name);
@@ -359,7 +375,7 @@ impl Instance {
     }
 
     fn near_groups(&self, finding: Diagnostic, name: &str) -> Diagnostic {
-        let near = nearest(name, self.groups.iter().map(SmolStr::as_str));
+        let near = nearest(name, self.groups.iter().map(SmolStr::as_str).take(COMPARED));
         let help = match near.first() {
             Some(near) => format!("did you mean {near}?"),
             None => "the groups are those that ThoriumInstance manifests list".to_owned(),
@@ -370,8 +386,8 @@ impl Instance {
     fn not_in_group(&self, spot: &Spot, group: &str, subject: &Subject) -> Diagnostic {
         let message = format!("no policy {} in group {group}", spot.name);
         let finding = refusal(&codes::POLICY_NOT_IN_GROUP, message, subject.clone()).field(&spot.field);
-        let elsewhere = self.policies.iter().find(|policy| policy.name == spot.name);
-        let here = self.policies.iter().filter(|policy| policy.is_in(group));
+        let elsewhere = self.named(&spot.name).next();
+        let here = self.policies.iter().filter(|policy| policy.is_in(group)).take(COMPARED);
         let help = match (elsewhere, nearest(&spot.name, here.map(|policy| policy.name.as_str())).first()) {
             (Some(policy), _) => {
                 let groups: Vec<&str> = policy.groups.iter().map(|spot| spot.name.as_str()).collect();

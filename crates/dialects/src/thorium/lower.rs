@@ -47,9 +47,10 @@ pub fn instance(parts: &[Arc<Part>], reading: Reading, objects: &Objects) -> (In
 /// The policies of an instance, one for each policy and group in which it applies to somebody.
 pub fn lower(instance: &Instance) -> Vec<palisade_model::policy::Policy> {
     let mut lowered = Vec::new();
+    let base = instance.base();
     for group in &instance.groups {
         let here = instance.policies().iter().filter(|policy| policy.is_in(group));
-        for policy in instance.base().into_iter().chain(here) {
+        for policy in base.iter().copied().chain(here) {
             if let Some(subjects) =
                 subjects(instance, policy, group).filter(|_| policy.in_force(instance.reading))
             {

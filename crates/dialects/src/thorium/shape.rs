@@ -54,7 +54,14 @@ impl Shape {
         let entries = match &node.value {
             Value::List(items) => {
                 let config = |item: &Node<'_>| item.get(CONFIG).is_some_and(is_collection);
-                return items.iter().any(config).then_some(Shape::Config);
+                if items.iter().any(config) {
+                    return Some(Shape::Config);
+                }
+                let base = |item: &Node<'_>| {
+                    let sides = DIRECTIONS.iter().filter_map(|direction| item.get(direction));
+                    item.get("name").is_some() && sides.into_iter().any(has_rules)
+                };
+                return (!items.is_empty() && items.iter().all(base)).then_some(Shape::MisplacedConfig);
             }
             Value::Map(entries) => entries.as_slice(),
             _ => return None,

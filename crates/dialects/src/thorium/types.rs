@@ -44,15 +44,15 @@ fields! {
 
     /// One rule.
     pub struct Rule {
-        "allowed_ips" => allowed_ips: Vec<IpBlock>,
+        "allowed_ips" => allowed_ips: Vec<Item<IpBlock>>,
         "allowed_groups" => allowed_groups: Vec<SmolStr>,
         "allowed_tools" => allowed_tools: Vec<SmolStr>,
         "tools" => tools: Vec<SmolStr>,
         "allowed_local" => allowed_local: bool,
         "allowed_internet" => allowed_internet: bool,
         "allowed_all" => allowed_all: bool,
-        "ports" => ports: Vec<Port>,
-        "allowed_custom" => allowed_custom: Vec<Custom>,
+        "ports" => ports: Vec<Item<Port>>,
+        "allowed_custom" => allowed_custom: Vec<Item<Custom>>,
     }
 
     /// Addresses.
@@ -116,6 +116,30 @@ pub struct RuleList {
     /// Whether it was one rule without a list around it.
     pub single: bool,
 }
+
+/// An item of a list. One that is no mapping is reported, and cannot be read; the others are looked at nevertheless.
+#[derive(Debug, Clone, Default)]
+pub struct Item<T>(T);
+
+impl<T> std::ops::Deref for Item<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+macro_rules! items {
+    ($($type:ident)*) => {$(
+        impl Decode for Item<$type> {
+            fn decode(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+                let unreadable = || $type { unreadable: Some(format!("{path} cannot be read")), ..$type::default() };
+                Some(Item($type::decode(node, path, reader).unwrap_or_else(unreadable)))
+            }
+        }
+    )*};
+}
+items! { IpBlock Port Custom }
 
 // === impl Decode ===
 
