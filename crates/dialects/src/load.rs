@@ -65,7 +65,7 @@ pub fn load_object(source: &Source, node: &Node<'_>, world: &mut World, found: &
 fn load_one(source: &Source, node: &Node<'_>, world: &mut World, found: &mut Vec<Diagnostic>) {
     let Some(loaded) = object::read(source, node, found) else { return };
     let (subject, at) = (loaded.key.clone(), loaded.at.clone());
-    if let Some(earlier) = world.apply(loaded) {
+    if let Some(earlier) = world.add(loaded) {
         let message = format!("{} is written twice: the later one counts", subject.kind);
         let subject = palisade_model::diagnostic::Subject {
             kind: subject.kind,

@@ -173,6 +173,7 @@ static OUR_GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     (antrea::GROUP_2020, &[]),
+    (thorium::THORIUM_CLUSTER.group, &[]),
 ];
 
 /// Network policies of other systems: leaving them out changes answers, so it is said.

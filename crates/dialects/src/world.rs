@@ -18,9 +18,30 @@ pub struct World {
     pub thorium: thorium::Reading,
 }
 
+/// Begins the group of a document of Thorium that another one has the identity of.
+const TWIN: &str = "twin-";
+
 impl World {
     /// Creates the object, or replaces the one with the same identity, which is handed back.
     pub fn apply(&mut self, loaded: Loaded) -> Option<Loaded> {
+        if matches!(loaded.lowered, Lowered::Thorium(_)) && loaded.key.group.is_empty() {
+            let Key { kind, namespace, name, .. } = &loaded.key;
+            let twin = |key: &Key| key.group.starts_with(TWIN) && key.kind == *kind && key.name == *name;
+            self.objects.retain(|key, _| !(twin(key) && key.namespace == *namespace));
+        }
+        self.objects.insert(loaded.key.clone(), loaded)
+    }
+
+    /// Creates the object, or adds it beside one with the same identity: Thorium's documents have none of their own, and
+    /// two of one name are two. Any other object is replaced, and handed back.
+    pub fn add(&mut self, mut loaded: Loaded) -> Option<Loaded> {
+        if matches!(loaded.lowered, Lowered::Thorium(_)) && loaded.key.group.is_empty() {
+            let mut number = self.objects.len();
+            while self.objects.contains_key(&loaded.key) {
+                loaded.key.group = smol_str::format_smolstr!("{TWIN}{number:09}");
+                number += 1;
+            }
+        }
         self.objects.insert(loaded.key.clone(), loaded)
     }
 
@@ -110,7 +131,9 @@ impl World {
             Lowered::Thorium(part) => Some(Arc::clone(part)),
             _ => None,
         };
-        self.objects.values().filter_map(part).collect()
+        let parts: Vec<Arc<thorium::Part>> = self.objects.values().filter_map(part).collect();
+        // What could be Thorium's is not when nothing else is.
+        if parts.iter().any(|part| part.is_certain()) { parts } else { Vec::new() }
     }
 
     /// Adds what only all documents together make.

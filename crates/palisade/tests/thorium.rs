@@ -148,3 +148,32 @@ fn the_switch_changes_the_answer() {
     assert_eq!(code, 1);
     assert!(out.contains("udp/8080 is not tcp/8080"), "{out}");
 }
+
+#[test]
+fn verify_passes_nothing_that_is_something_else() {
+    for (text, code) in [
+        ("- {name: b, ingress: []}\n- {ingress: []}\n", 1),
+        ("foo: 1\n", 1),
+        ("- {name: b, ingress: []}\n", 0),
+    ] {
+        let (got, out, err) = palisade(&["thorium", "verify", "base", "-"], text);
+        assert_eq!(got, code, "{text}{out}{err}");
+    }
+    let (_, out, err) = palisade(&["thorium", "verify", "-"], "replicas: 3");
+    assert!(!out.contains("0 documents"), "{out}{err}");
+    // Tests beside the documents are nobody's mistake.
+    let (code, out, err) = palisade(&["thorium", "verify", EXAMPLE], "");
+    assert_eq!(code, 0, "{out}{err}");
+}
+
+#[test]
+fn one_wrong_item_hides_no_other() {
+    let rules = "ingress:\n- ports: [{port: 0}, {port: 90, end_port: 80}, 443]\n  allowed_ips: [1.2.3.4, {cidr: foo}]\n";
+    let (_, out, _) = palisade(&["thorium", "verify", "rules", "-"], rules);
+    for code in ["T0108", "T0109", "S0006", "T0104"] {
+        assert!(out.contains(code), "{code}: {out}");
+    }
+    let (_, out, _) =
+        palisade(&["thorium", "verify", "-"], "- name: thorium-default\n  ingress:\n  - allowed_all: true\n");
+    assert!(out.contains("put them below thorium: base_network_policies:"), "{out}");
+}

@@ -1,9 +1,9 @@
 //! The documents of an input put together: an instance, and what is wrong between them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use palisade_model::diagnostic::{Diagnostic, Subject};
+use palisade_model::diagnostic::{Diagnostic, Location, Subject};
 use palisade_model::nearest::nearest;
 use smol_str::SmolStr;
 
@@ -13,11 +13,11 @@ use super::instance::{Image, Instance, THORIUM_NAMESPACE, is_namespace};
 use super::manifest::{Image as Written, Manifest};
 use super::policy::{Policy, Reading, Spot};
 
-/// Puts the parts together. `seen` are the namespaces in which pods of tools were seen: without a manifest they are
-/// groups, too.
+/// Puts the parts together. `seen` are the namespaces in which pods of tools were seen, each with one of them: where
+/// nobody says which groups there are they are groups, too.
 pub fn assemble(
     parts: &[Arc<Part>],
-    seen: BTreeSet<SmolStr>,
+    seen: BTreeMap<SmolStr, Option<Location>>,
     reading: Reading,
 ) -> (Instance, Vec<Diagnostic>) {
     let mut found = Vec::new();
@@ -29,22 +29,38 @@ pub fn assemble(
     let mut instance =
         Instance::new(namespace.filter(|ns| is_namespace(ns)).unwrap_or(THORIUM_NAMESPACE.into()));
     instance.reading = reading;
-    instance.closed = !manifests.is_empty();
-    instance.groups = match manifests.as_slice() {
-        [] => seen,
-        manifests => manifests.iter().flat_map(|m| &m.groups).map(|spot| spot.name.clone()).collect(),
-    };
+    instance.described = !manifests.is_empty();
+    // Only where nobody is in doubt about the groups are those that are listed all there are.
+    instance.closed = manifests.iter().any(|manifest| manifest.groups.is_some())
+        && !manifests.iter().any(|manifest| manifest.doubtful);
+    let listed = manifests.iter().filter_map(|manifest| manifest.groups.as_ref()).flatten();
+    instance.groups = listed.map(|spot| spot.name.clone()).collect();
+    if !instance.closed {
+        instance.groups.extend(seen.keys().cloned());
+    }
     // What cannot be a namespace has no pods; it has been reported.
     instance.groups.retain(|group| is_namespace(group));
 
+    let mut homes =
+        manifests.iter().filter_map(|manifest| Some((manifest.namespace.as_ref()?, &manifest.at)));
+    if let Some((first, _)) = homes.next()
+        && let Some((other, at)) = homes.find(|(other, _)| *other != first)
+    {
+        let message =
+            format!("Thorium runs in {first} according to one manifest, in {other} according to this one");
+        found.push(Diagnostic::new(&codes::TWO_HOMES, message).at(Some(at.clone())));
+    }
     let mut base: Vec<Policy> = Vec::new();
     for (index, config) in configs().enumerate() {
         if index > 0 {
             let message = "another configuration is among the input: the base policies of both count";
             found.push(Diagnostic::new(&codes::TWO_CONFIGS, message).at(Some(config.at.clone())));
         }
-        for policy in config.base.iter().flatten() {
+        let doubtful = config.doubtful.iter().filter(|_| reading == Reading::Document);
+        for policy in config.base.iter().flatten().chain(doubtful) {
             let mut policy = policy.clone();
+            found.extend(instance.review(&policy));
+            instance.close_rules(&mut policy);
             if base.iter().any(|other| other.name == policy.name && policy.unreadable.is_none()) {
                 let message = format!("another base policy is called {}", policy.name);
                 let finding = Diagnostic::new(&codes::DUPLICATE_BASE, message).about(policy.subject());
@@ -54,15 +70,20 @@ pub fn assemble(
             base.push(policy);
         }
     }
-    if configs().any(|config| config.base.is_some()) {
+    if !base.is_empty() || configs().any(|config| config.base.is_some()) {
         instance.configure(base);
-    }
-    for policy in instance.base() {
-        found.extend(instance.review(policy));
     }
     policies(parts, &mut instance, &mut found);
     for image in manifests.iter().flat_map(|manifest| &manifest.images) {
         add_image(image, &mut instance, &mut found);
+    }
+    for (namespace, at) in seen {
+        if !instance.groups.contains(&namespace) {
+            let message =
+                format!("pods of tools run in {namespace}, which is no group: no policy holds for them");
+            let subject = Subject { kind: "Namespace".into(), namespace: None, name: namespace };
+            found.push(Diagnostic::new(&codes::TOOLS_ELSEWHERE, message).about(subject).at(at));
+        }
     }
     let speaks = configs().next().map(|config| &config.at).or(manifests.first().map(|manifest| &manifest.at));
     if let (true, true, Some(at)) = (instance.has_default_base(), !instance.groups.is_empty(), speaks) {
@@ -82,6 +103,10 @@ fn policies(parts: &[Arc<Part>], instance: &mut Instance, found: &mut Vec<Diagno
     for part in parts {
         match &**part {
             Part::Policy(policy) => add_policy(policy.clone(), instance, found),
+            Part::Maybe(policy, said) if is_known(policy, parts) => {
+                found.extend(said.iter().cloned());
+                add_policy(policy.clone(), instance, found);
+            }
             Part::Manifest(manifest) => {
                 for (policy, rules) in &manifest.policies {
                     let mut policy = policy.clone();
@@ -94,7 +119,7 @@ fn policies(parts: &[Arc<Part>], instance: &mut Instance, found: &mut Vec<Diagno
                     add_policy(policy, instance, found);
                 }
             }
-            Part::Config(_) | Part::Rules(_) => {}
+            Part::Config(_) | Part::Rules(_) | Part::Maybe(..) => {}
         }
     }
     for file in files.into_iter().filter(|file| file.certain && !used.contains(&*file.at.file)) {
@@ -103,14 +128,28 @@ fn policies(parts: &[Arc<Part>], instance: &mut Instance, found: &mut Vec<Diagno
     }
 }
 
+/// Whether somebody knows a policy that has only a name and groups: an image has it, or a manifest lists its groups.
+fn is_known(policy: &Policy, parts: &[Arc<Part>]) -> bool {
+    let mut manifests = parts.iter().filter_map(|part| part.manifest());
+    let listed = |manifest: &Manifest, group: &Spot| {
+        manifest.groups.iter().flatten().any(|listed| listed.name == group.name)
+    };
+    manifests.any(|manifest| {
+        let mut asked = manifest.images.iter().flat_map(|image| image.policies.iter().flatten());
+        asked.any(|asked| asked.name == policy.name)
+            || !policy.groups.is_empty() && policy.groups.iter().all(|group| listed(manifest, group))
+    })
+}
+
 fn add_policy(mut policy: Policy, instance: &mut Instance, found: &mut Vec<Diagnostic>) {
     let against = instance.review(&policy);
     if let Some(first) = against.first() {
         policy.refused.get_or_insert(first.message.clone());
     }
+    instance.close_rules(&mut policy);
     if against.iter().any(|finding| finding.code.id == codes::DUPLICATE_POLICY.id) {
         policy.unreadable.get_or_insert("another policy of its group has its name".to_owned());
-    } else if let Some(other) = instance.policies().iter().find(|other| other.name == policy.name) {
+    } else if let Some(other) = instance.named(&policy.name).next().filter(|_| !policy.everywhere) {
         let message = format!("another policy is called {}, in other groups", policy.name);
         let finding = Diagnostic::new(&codes::DIFFERS_SAME_NAME, message).about(policy.subject());
         let help = other.at.as_ref().map(|at| format!("the other one is at {at}"));
@@ -134,6 +173,15 @@ fn with_rules<'p>(
             policy.egress = file.body.egress.clone();
             policy.unreadable = policy.unreadable.take().or_else(|| file.body.unreadable.clone());
             policy.refused = policy.refused.take().or_else(|| file.body.refused.clone());
+            let same = |other: &&&RulesFile| other.at.file == file.at.file && other.at != file.at;
+            if let Some(other) = files.iter().find(same) {
+                let message = format!("{} holds more than one rules document", spot.name);
+                let finding = Diagnostic::new(&codes::TWO_RULES, message).about(policy.subject());
+                let finding = finding.field(&spot.field).at(Some(spot.at.clone()));
+                found.push(finding.help(format!("they are at {} and {}", file.at, other.at)));
+                policy.unreadable.get_or_insert(format!("{} holds two sets of rules", spot.name));
+                policy.lost = true;
+            }
         }
         None => {
             let message = format!("{} is not among the rules files that were read", spot.name);
@@ -216,11 +264,20 @@ impl Part {
         }
     }
 
+    /// Whether it is Thorium's whatever else there is.
+    pub fn is_certain(&self) -> bool {
+        match self {
+            Part::Maybe(..) => false,
+            Part::Rules(rules) => rules.certain,
+            Part::Config(_) | Part::Policy(_) | Part::Manifest(_) => true,
+        }
+    }
+
     /// What it is, for a summary.
     pub fn subject(&self) -> Subject {
         let kind = match self {
             Part::Config(_) => "ThoriumConfig",
-            Part::Policy(policy) => return policy.subject(),
+            Part::Policy(policy) | Part::Maybe(policy, _) => return policy.subject(),
             Part::Rules(_) => "ThoriumRules",
             Part::Manifest(_) => "ThoriumInstance",
         };

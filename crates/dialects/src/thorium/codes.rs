@@ -47,7 +47,7 @@ codes! {
         "The ThoriumInstance manifests of the input list the groups there are. A policy cannot be in another one, and a rule cannot allow it. Without such a manifest groups are taken for given.";
     /// No common group.
     POLICY_NOT_IN_GROUP = "T0114" Error "a policy that is not in the tool's group":
-        "Only policies in the same group as a tool can be added to it. Until it is put right the tool is isolated in both directions, because nobody knows what the policy would have restricted.";
+        "Only policies in the same group as a tool can be added to it. Until it is put right the tool is isolated in both directions, except for what its other policies allow, because nobody knows what the policy would have restricted.";
     /// A base policy twice.
     DUPLICATE_BASE = "T0115" Error "two base policies of one name":
         "A base policy has a unique name among base policies. In Thorium's program the later one silently takes the place of the earlier. Here the later one isolates and allows nobody.";
@@ -55,8 +55,8 @@ codes! {
     NOT_ADMIN = "T0116" Error "something that only admins may do":
         "Network policies are created, changed and deleted by Thorium admins. Tool developers add them to images.";
     /// A direction without a value.
-    NULL_DIRECTION = "T0117" Error "a direction with nothing behind it":
-        "`ingress:` with nothing behind it (`null`) means three things in Thorium's program: in a rules file it denies everything or is an error, in a request and in thorium.yml it says nothing. Palisade refuses it and denies the direction. Write `[]` to deny everything, or leave the key out to say nothing about the direction.";
+    NULL_DIRECTION = "T0117" Error "a key with nothing behind it":
+        "Whoever writes a key wants something, and to go on without it would be wider than it looks: a rule with nothing behind `ports` or `except` allows nobody, a policy with nothing behind `forced_policy` holds for all tools, an image with nothing behind `network_policies` is isolated.\n\n`ingress:` with nothing behind it (`null`) means three things in Thorium's program: in a rules file it denies everything or is an error, in a request and in thorium.yml it says nothing. Palisade refuses it and denies the direction. Write `[]` to deny everything, or leave the key out to say nothing about the direction.";
     /// Both spellings.
     BOTH_TOOLS = "T0118" Error "tools and allowed_tools in one rule":
         "Both spellings of the field stand in one rule, and nobody can say whether one was meant to replace the other. The rule allows nobody. Put all tools into `allowed_tools`.";
@@ -78,6 +78,15 @@ codes! {
     /// No such policy.
     UNKNOWN_POLICY = "T0124" Error "a policy that does not exist":
         "A step names a policy that nobody created, or that is gone already. Names are compared as they are written, capitals and all.";
+    /// Rules twice.
+    TWO_RULES = "T0125" Error "a rules file with more than one document":
+        "A policy names its rules by their file, and this file holds several sets of them. Which one is meant nobody can say, so the policy isolates and allows nobody. Give each its own file.";
+    /// Nearly Thorium's.
+    NEARLY = "T0126" Error "a document that is nearly one of Thorium's":
+        "Thorium's documents have no kind and are known by their keys; `palisade thorium verify` says what one is taken for. This one has a kind that does not exist, lacks the kind of our manifest, or has its base policies elsewhere than below `thorium`. Thorium would not see it. Palisade guesses what was meant, and fails closed.";
+    /// Two namespaces.
+    TWO_HOMES = "T0127" Error "two manifests that disagree about where Thorium runs":
+        "`thoriumNamespace` is where the Thorium API runs, which the default base policy lets tools reach. There is one. The first manifest counts until they agree.";
 
     /// A rule that names nobody.
     NO_PEER = "T0201" Warning "a rule that names nobody":
@@ -100,6 +109,10 @@ codes! {
     /// Rules that no policy has.
     UNUSED_RULES = "T0207" Note "a rules file that no policy uses":
         "A rules file alone has no name and no group: nothing of it is in force. Name it in the policy of a ThoriumInstance manifest (`rules: FILE`).";
+
+    /// Tools outside of groups.
+    TOOLS_ELSEWHERE = "T0208" Warning "pods of tools in a namespace that is no group":
+        "Pods with the label `thorium=true` are tools, and base policies hold for the tools of groups. The manifests list the groups there are, and this namespace is none of them: **no policy of Thorium holds for these pods**. Add the group to a manifest.";
 
     /// All protocols.
     DIFFERS_PROTOCOL = "T0301" Note "a port without protocol is TCP only in Thorium's program":
@@ -124,7 +137,7 @@ codes! {
         "Thorium's program uses the name as that of the Kubernetes object. Kubernetes refuses it, tools are started nevertheless, and **nothing of the policy is in force**. Use lower case letters, digits and `-`.";
     /// A reserved name.
     DIFFERS_RESERVED = "T0308" Note "a base policy whose name overwrites a label":
-        "Thorium's program labels each pod with the names of base policies. One called `thorium` takes the place of the label that every policy selects by, so **no policy applies to any tool**; `stage` hides tools from `allowed_tools`.";
+        "Thorium's program labels each pod with the names of base policies, and `group` is such a label, too. One called `thorium` takes the place of the label that every policy selects by, so **no policy applies to any tool**; `stage` hides tools from `allowed_tools`.";
     /// Nested lists.
     DIFFERS_NESTING = "T0309" Note "lists around base_network_policies, as the document prints them":
         "The document prints `- thorium:` and `- base_network_policies:` as list items. Thorium's program wants mappings and does not start with such a file.";
@@ -134,6 +147,9 @@ codes! {
     /// The same name elsewhere.
     DIFFERS_SAME_NAME = "T0311" Note "two policies of one name in different groups":
         "They are two policies. Thorium's program loads them by name, so the tools of one group can get the rules of the other. Which one wins is not defined, so `--thorium program` does not reproduce it.";
+    /// A name in a path.
+    DIFFERS_NAME = "T0312" Note "a name that Thorium's client cannot ask for":
+        "The document takes any text as a name. Thorium's client puts it into a path as it is, so `/`, `?` and `#` lead elsewhere, and `:` separates a name from an id in `thorctl network-policies describe`. The policy can be created, and hardly be changed or deleted.";
 }
 
 /// The word that the cases of `suites/thorium` have for a refusal.

@@ -12,6 +12,7 @@ use super::instance::Instance;
 use super::lower::having;
 use super::names::{object_name, object_name_of};
 use super::policy::{Home, Meaning, Peer, Policy, Ports, Reading, STAGE_LABEL, Sort, TOOL_LABEL, Who};
+use super::program;
 use crate::decode::{IntOrString, MetaMap};
 use crate::kubernetes::{
     IpBlock, NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort, NetworkPolicyRule, NetworkPolicySpec,
@@ -21,14 +22,18 @@ use crate::meta::{LabelSelector, LabelSelectorRequirement, ObjectMeta};
 /// The annotation that says which policy an object comes from.
 pub const ORIGIN: &str = "palisade/thorium-policy";
 
+/// As many bytes of a policy's name are kept in it.
+const LONGEST: usize = 1024;
+
 /// The objects, by group, base policies first.
 pub fn compile(instance: &Instance) -> Vec<NetworkPolicy> {
     let mut objects = Vec::new();
+    let base = instance.base();
     for group in &instance.groups {
         let mut names: BTreeSet<SmolStr> = BTreeSet::new();
         let mut own: Vec<&Policy> = instance.policies().iter().filter(|policy| policy.is_in(group)).collect();
         own.sort_by(|a, b| a.name.cmp(&b.name));
-        for policy in instance.base().into_iter().chain(own) {
+        for policy in base.iter().copied().chain(own) {
             if !policy.in_force(instance.reading) {
                 continue;
             }
@@ -108,9 +113,15 @@ fn closed(group: &str, tool: &str, name: SmolStr) -> NetworkPolicy {
 
 /// Not Thorium's own labels: its scaler deletes objects that carry them and that it does not know.
 fn metadata(group: &str, name: SmolStr, sort: Sort, origin: &str) -> ObjectMeta {
+    // Annotations have room for 256 KiB, all of them together; names are any text.
+    let end = origin.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= LONGEST).last();
+    let origin = match end.filter(|end| *end < origin.len()) {
+        Some(end) => format_smolstr!("{}…", &origin[..end]),
+        None => origin.into(),
+    };
     let origin = match sort {
         Sort::Base => format_smolstr!("base:{origin}"),
-        Sort::Regular => origin.into(),
+        Sort::Regular => origin,
     };
     ObjectMeta {
         name: Some(name),
@@ -124,11 +135,11 @@ fn metadata(group: &str, name: SmolStr, sort: Sort, origin: &str) -> ObjectMeta 
 /// The tools that have the policy, by name; where none has it, its own label, which nobody carries until one does.
 fn selector(instance: &Instance, policy: &Policy, group: &str, name: &SmolStr) -> LabelSelector {
     let mut selector = labels(&[(TOOL_LABEL.0.into(), TOOL_LABEL.1.into())]);
-    if policy.sort == Sort::Base || policy.forced {
+    if policy.sort == Sort::Base || policy.is_forced(instance.reading) {
         return selector;
     }
     let tools = having(instance, policy, group);
-    if tools.is_empty() {
+    if tools.is_empty() || program::hides_stages(instance) {
         selector.match_labels.get_or_insert_default().push((name.clone(), "true".into()));
     } else {
         selector.match_expressions = Some(vec![one_of(STAGE_LABEL, tools)]);

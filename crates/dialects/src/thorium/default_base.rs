@@ -29,6 +29,8 @@ pub(super) fn default_base(namespace: &str) -> Policy {
         ingress: rules(vec![rule(vec![api()], Vec::new())]),
         egress: rules(vec![rule(vec![api()], Vec::new()), rule(dns, vec![udp])]),
         forced: false,
+        perhaps_forced: false,
+        everywhere: false,
         default: false,
         unreadable: None,
         lost: false,
@@ -44,5 +46,12 @@ fn labels(namespace: &str, key: &str, value: &str) -> Peer {
 
 fn rule(peers: Vec<Peer>, ports: Vec<Ports>) -> Rule {
     let meaning = Meaning { who: Who::Of(peers), ports };
-    Rule { document: meaning.clone(), program: meaning, unreadable: None, at: None }
+    Rule {
+        document: meaning.clone(),
+        program: meaning,
+        unreadable: None,
+        lost: false,
+        groups: Vec::new(),
+        at: None,
+    }
 }

@@ -12,7 +12,7 @@ use super::codes;
 use super::manifest::{self, Manifest};
 use super::policy::{Null, Policy, Side, Sort};
 use super::program;
-use super::shape::{INSTANCE_KIND, Shape};
+use super::shape::{BASE, CONFIG, INSTANCE_KIND, Shape, is_base, may_be_base};
 use super::types;
 use crate::apimachinery::field::Path;
 use crate::apimachinery::names;
@@ -27,6 +27,8 @@ pub enum Part {
     Config(Config),
     /// A policy.
     Policy(Policy),
+    /// A name and groups: a policy if somebody knows it, with what is to be said then.
+    Maybe(Policy, Vec<Diagnostic>),
     /// Rules for a policy to name.
     Rules(RulesFile),
     /// Groups, policies and images.
@@ -38,6 +40,8 @@ pub enum Part {
 pub struct Config {
     /// The base policies; `None` when the key is not there.
     pub base: Option<Vec<Policy>>,
+    /// What may be meant for base policies and is not: each isolates, and the program does not see it.
+    pub doubtful: Vec<Policy>,
     /// Where Thorium itself runs, as far as this tells.
     pub namespace: Option<SmolStr>,
     /// Where it is written.
@@ -67,24 +71,36 @@ pub const THORIUM_CLUSTER: Kind = Kind {
     update: |_, _, _, _| {},
 };
 
-/// The key of the base policies.
-const BASE: &str = "base_network_policies";
-
 /// Reads a document of a known shape.
 pub fn read(shape: Shape, source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) -> Option<Loaded> {
     let at = source.location(node.span);
     let mut kept = Vec::new();
-    let certain = shape != Shape::MaybeRules;
+    let certain = shape.is_certain();
     let mut reader = reader(source, node, if certain { found } else { &mut kept });
     let root = Path::root();
+    nearly(node, &mut reader);
     let (kind, namespace, name, part) = match shape {
+        Shape::MisplacedConfig => {
+            reader.subject.kind = "ThoriumConfig".into();
+            let mut config = Config { base: None, doubtful: Vec::new(), namespace: None, at: at.clone() };
+            if let Value::List(_) = node.value {
+                let message = "base policies alone, without the configuration around them";
+                reader.report(&codes::NEARLY, &root, message).help =
+                    Some(format!("put them below {CONFIG}: {BASE}:"));
+                let mut policy = unreadable("base policies", at.clone());
+                policy.unreadable = Some("Thorium does not look for it there".to_owned());
+                config.doubtful.push(policy);
+            } else {
+                misplaced(node, &root, &mut reader, &mut config, DEEP);
+            }
+            ("ThoriumConfig", None, SmolStr::new_static("thorium"), Part::Config(config))
+        }
         Shape::Config => {
             reader.subject.kind = "ThoriumConfig".into();
-            reader.duplicates(node, &root, false);
             let config = read_config(node, &root, &["thorium"], &mut reader, &at);
             ("ThoriumConfig", None, SmolStr::new_static("thorium"), Part::Config(config))
         }
-        Shape::Request => {
+        Shape::Request | Shape::MaybeRequest => {
             let policy = request(node, &mut reader)?;
             let mut groups: Vec<&str> = policy.groups.iter().map(|spot| spot.name.as_str()).collect();
             groups.sort_unstable();
@@ -102,10 +118,11 @@ pub fn read(shape: Shape, source: &Source, node: &Node<'_>, found: &mut Vec<Diag
             (INSTANCE_KIND, None, name.into(), Part::Manifest(manifest))
         }
     };
-    let mut part = part;
-    if let Part::Rules(rules) = &mut part {
-        rules.found = kept;
-    }
+    let part = match part {
+        Part::Rules(rules) => Part::Rules(RulesFile { found: kept, ..rules }),
+        Part::Policy(policy) if !certain => Part::Maybe(policy, kept),
+        part => part,
+    };
     let key = Key { group: SmolStr::default(), kind: kind.into(), namespace, name };
     Some(Loaded { key, lowered: Lowered::Thorium(Arc::new(part)), at, places: Vec::new() })
 }
@@ -113,6 +130,10 @@ pub fn read(shape: Shape, source: &Source, node: &Node<'_>, found: &mut Vec<Diag
 fn read_cluster(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Lowered> {
     reader.unknown_field = &codes::UNKNOWN_FIELD;
     let root = Path::root();
+    if node.get("spec").and_then(|spec| spec.get("config")).is_none_or(Node::is_null) {
+        let message = "without spec.config nobody can say which base policies there are";
+        reader.report(&codes::MISSING_FIELD, &root.child("spec").child("config"), message);
+    }
     let mut config = read_config(node, &root, &["spec", "config", "thorium"], reader, &header.at);
     config.namespace.clone_from(&header.namespace);
     Some(Lowered::Thorium(Arc::new(Part::Config(config))))
@@ -126,29 +147,137 @@ fn read_config(
     reader: &mut Reader<'_>,
     at: &Location,
 ) -> Config {
-    let mut config = Config { base: None, namespace: None, at: at.clone() };
-    below(node, path, keys, false, &mut |node, path, nested| {
-        reader.duplicates(node, path, false);
-        if let Some(list) = node.get(BASE) {
-            base_policies(list, &path.child(BASE), nested, reader, &mut config);
+    let mut config = Config { base: None, doubtful: Vec::new(), namespace: None, at: at.clone() };
+    let (mut twice_written, mut said) = (Vec::new(), false);
+    below(node, path, keys, false, &mut |node, path, step| {
+        // Of two nobody can say which one counts.
+        let key = match step {
+            Step::Through(key) => key,
+            Step::There { .. } => BASE,
+        };
+        if twice(node, key) {
+            // The operator's resource has been looked at already.
+            if keys.first() != Some(&"spec") {
+                reader.duplicates(node, path, false);
+            }
+            let mut policy = unreadable(&path.child(key).to_string(), reader.locate(path));
+            policy.unreadable = Some(format!("{key} is written twice"));
+            policy.read_as_the_document();
+            twice_written.push(policy);
         }
-        misspelled(node, path, reader);
+        if let Step::There { nested } = step {
+            if let Some(list) = node.get(BASE) {
+                base_policies(list, &path.child(BASE), reader, &mut config);
+            }
+            misspelled(node, path, reader, &mut config);
+            if nested && !said {
+                let message = "Thorium's program does not read its configuration from items of lists";
+                let path = if node.get(BASE).is_some() { &path.child(BASE) } else { path };
+                reader.report(&codes::DIFFERS_NESTING, path, message).help =
+                    Some("write thorium: {base_network_policies: […]} without the dashes".to_owned());
+                said = true;
+            }
+        }
     });
+    if !twice_written.is_empty() {
+        config.base = Some(twice_written);
+    }
     config
 }
 
-/// Reports what is nearly the key of the base policies: the rest of thorium.yml is of no concern, but this is.
-fn misspelled(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) {
-    let Value::Map(entries) = &node.value else { return };
-    for entry in entries.iter().filter(|entry| entry.key != BASE) {
-        if !nearest(&entry.key, [BASE]).is_empty() {
-            reader.unknown(entry, path, &[BASE], None, &mut None);
+/// Whether a mapping has a key twice.
+fn twice(node: &Node<'_>, key: &str) -> bool {
+    match &node.value {
+        Value::Map(entries) => entries.iter().filter(|entry| entry.key == key).count() > 1,
+        _ => false,
+    }
+}
+
+/// Says what is wrong with a document that has a kind which Thorium's documents do not have, or lacks the one of ours.
+fn nearly(node: &Node<'_>, reader: &mut Reader<'_>) {
+    let kind = node.get("kind").and_then(Node::as_str);
+    let version = node.get("apiVersion").and_then(Node::as_str).unwrap_or("");
+    let path = Path::new("kind");
+    match kind {
+        None if node.get("images").is_some() || node.get("policies").is_some() => {
+            let message = "a manifest of an instance without its kind";
+            reader.report(&codes::NEARLY, &Path::root(), message).help =
+                Some(format!("write kind: {INSTANCE_KIND}"));
+        }
+        Some(INSTANCE_KIND) if !version.is_empty() && !version.starts_with("palisade") => {
+            let message = format!("{INSTANCE_KIND} is no kind of {version}");
+            reader.report(&codes::NEARLY, &Path::new("apiVersion"), message).help =
+                Some("leave apiVersion out: the manifest is Palisade's".to_owned());
+        }
+        None | Some(INSTANCE_KIND) => {}
+        Some(kind) => {
+            let near = nearest(kind, [INSTANCE_KIND, THORIUM_CLUSTER.kind]);
+            let help = match near.first() {
+                Some(near) => format!("did you mean {near}?"),
+                None => "a policy request has no kind: name, groups, ingress, egress".to_owned(),
+            };
+            reader.report(&codes::NEARLY, &path, format!("Thorium has no kind {kind}")).help = Some(help);
         }
     }
 }
 
-/// What a read does with a mapping at its path; the last argument says whether a list stood around it.
-type Found<'f> = dyn FnMut(&Node<'_>, &Path<'_>, bool) + 'f;
+/// As deep base policies are looked for.
+const DEEP: usize = 4;
+
+/// Reports base policies that stand where Thorium does not look for them. What was meant is clear enough: tools are to
+/// be isolated.
+fn misplaced(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>, config: &mut Config, deep: usize) {
+    match &node.value {
+        Value::Map(entries) => {
+            for entry in entries {
+                let path = path.child(&entry.key);
+                if is_base(&entry.key) {
+                    let at = reader.location(entry.key_span);
+                    let message = format!("{path} is not where Thorium looks for base policies");
+                    reader.report_at(&codes::NEARLY, &path, at.clone(), message).help =
+                        Some(format!("put it below {CONFIG}: {BASE}:"));
+                    let mut policy = unreadable(&path.to_string(), at);
+                    policy.unreadable = Some("Thorium does not look for it there".to_owned());
+                    config.doubtful.push(policy);
+                } else if deep > 0 {
+                    misplaced(&entry.value, &path, reader, config, deep - 1);
+                }
+            }
+        }
+        Value::List(items) if deep > 0 => {
+            for (index, item) in items.iter().enumerate() {
+                misplaced(item, &path.index(index), reader, config, deep - 1);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Reports what is nearly the key of the base policies: the rest of thorium.yml is of no concern, but this is.
+fn misspelled(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>, config: &mut Config) {
+    let Value::Map(entries) = &node.value else { return };
+    for entry in entries.iter().filter(|entry| entry.key != BASE) {
+        if may_be_base(&entry.key) {
+            reader.unknown(entry, path, &[BASE], None, &mut None);
+            // In the program it is not there, and so the default base policy applies.
+            let mut policy = unreadable(&path.child(&entry.key).to_string(), reader.location(entry.key_span));
+            policy.unreadable = Some(format!("unknown field {}", entry.key));
+            config.doubtful.push(policy);
+        }
+    }
+}
+
+/// A mapping on the way to the base policies.
+#[derive(Clone, Copy)]
+enum Step<'k> {
+    /// This key leads on.
+    Through(&'k str),
+    /// The base policies are here; `nested` says whether a list stood around it.
+    There { nested: bool },
+}
+
+/// What a read does with a mapping at its path.
+type Found<'f> = dyn FnMut(&Node<'_>, &Path<'_>, Step<'_>) + 'f;
 
 fn below(node: &Node<'_>, path: &Path<'_>, keys: &[&str], nested: bool, found: &mut Found<'_>) {
     match (&node.value, keys) {
@@ -161,11 +290,12 @@ fn below(node: &Node<'_>, path: &Path<'_>, keys: &[&str], nested: bool, found: &
             }
         }
         (Value::Map(_), [key, rest @ ..]) => {
+            found(node, path, Step::Through(key));
             if let Some(child) = node.get(key) {
                 below(child, &path.child(key), rest, nested, found);
             }
         }
-        (Value::Map(_), []) => found(node, path, nested),
+        (Value::Map(_), []) => found(node, path, Step::There { nested }),
         _ => {}
     }
 }
@@ -184,11 +314,11 @@ pub fn read_rules(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>)
 pub fn read_base(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) -> Config {
     let mut reader = reader(source, node, found);
     let at = source.location(node.span);
-    let list =
-        matches!(&node.value, Value::List(items) if items.iter().all(|item| item.get("name").is_some()));
+    let config = |item: &Node<'_>| item.get(CONFIG).is_some() || item.get(BASE).is_some();
+    let list = matches!(&node.value, Value::List(items) if !items.iter().any(config));
     if list {
-        let mut config = Config { base: None, namespace: None, at };
-        base_policies(node, &Path::root(), false, &mut reader, &mut config);
+        let mut config = Config { base: None, doubtful: Vec::new(), namespace: None, at };
+        base_policies(node, &Path::root(), &mut reader, &mut config);
         return config;
     }
     let keys: &[&str] = match &node.value {
@@ -205,21 +335,18 @@ fn reader<'a>(source: &'a Source, node: &'a Node<'a>, found: &'a mut Vec<Diagnos
 }
 
 /// Reads `base_network_policies`.
-fn base_policies(
-    node: &Node<'_>,
-    path: &Path<'_>,
-    nested: bool,
-    reader: &mut Reader<'_>,
-    config: &mut Config,
-) {
-    reader.duplicates(node, path, true);
+fn base_policies(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>, config: &mut Config) {
     if node.is_null() {
         return;
     }
     let subject = reader.subject.clone();
     let base = config.base.get_or_insert_default();
     match reader.list(node, path) {
-        None => base.push(unreadable(&path.to_string(), reader.location(node.span))),
+        None => {
+            let mut policy = unreadable(&path.to_string(), reader.location(node.span));
+            policy.read_as_the_document();
+            base.push(policy);
+        }
         Some([]) => {
             let message =
                 "no base policy is given, so the default one applies; in Thorium's program none does";
@@ -230,11 +357,6 @@ fn base_policies(
                 let policy = base_policy(item, &path.index(index), base, reader);
                 base.push(policy);
             }
-            if nested {
-                let message = "Thorium's program does not read base policies in items of lists";
-                reader.report(&codes::DIFFERS_NESTING, path, message).help =
-                    Some("write thorium: {base_network_policies: […]} without the dashes".to_owned());
-            }
         }
     }
     reader.subject = subject;
@@ -243,10 +365,13 @@ fn base_policies(
 fn base_policy(node: &Node<'_>, path: &Path<'_>, earlier: &[Policy], reader: &mut Reader<'_>) -> Policy {
     reader.subject =
         Subject { kind: "ThoriumBasePolicy".into(), namespace: None, name: name_of(node, reader) };
-    let Some(written) = types::Base::decode(node, path, reader) else {
-        return unreadable(&path.to_string(), reader.location(node.span));
-    };
     let mut checks = Checks::new(reader, Sort::Base, Null::Missing);
+    checks.reader.duplicates(node, path, true);
+    let Some(written) = types::Base::decode(node, path, checks.reader) else {
+        let mut policy = unreadable(&path.to_string(), checks.reader.location(node.span));
+        policy.read_as_the_document();
+        return policy;
+    };
     let head = Head { name: written.name.as_ref(), groups: None, unreadable: written.unreadable.as_ref() };
     let mut policy = checks.head(&head, node, path);
     policy.ingress = checks.side(written.ingress.as_ref(), "ingress", node, path);
@@ -268,7 +393,11 @@ fn base_policy(node: &Node<'_>, path: &Path<'_>, earlier: &[Policy], reader: &mu
         checks.differs(&codes::DIFFERS_BASE_NAME, &name, &message);
         policy.refused = Some(format!("its name {:?}", policy.name));
     }
+    let does_not_start = checks.does_not_start();
     checks.finish(&mut policy);
+    if does_not_start {
+        policy.read_as_the_document();
+    }
     policy
 }
 
@@ -281,6 +410,8 @@ fn unreadable(name: &str, at: Location) -> Policy {
         ingress: Side::default(),
         egress: Side::default(),
         forced: false,
+        perhaps_forced: false,
+        everywhere: false,
         default: false,
         unreadable: Some(format!("{name} cannot be read")),
         lost: false,
@@ -289,7 +420,20 @@ fn unreadable(name: &str, at: Location) -> Policy {
     }
 }
 
-/// Reads a policy request. `None` when nobody could tell which policy it is or where.
+/// Stands for something that nobody can read and that may be about any tool: it isolates all of them.
+pub(super) fn closes_everything(name: &str, why: String, at: Location) -> Policy {
+    Policy {
+        sort: Sort::Regular,
+        forced: true,
+        everywhere: true,
+        unreadable: Some(why),
+        lost: true,
+        refused: None,
+        ..unreadable(name, at)
+    }
+}
+
+/// Reads a policy request.
 fn request(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Policy> {
     let path = Path::root();
     reader.subject = Subject { kind: "ThoriumPolicy".into(), namespace: None, name: name_of(node, reader) };
@@ -304,11 +448,9 @@ fn request(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Policy> {
     let mut policy = checks.head(&head, node, &path);
     policy.ingress = checks.side(written.ingress.as_ref(), "ingress", node, &path);
     policy.egress = checks.side(written.egress.as_ref(), "egress", node, &path);
-    // What cannot be read may have said that it is forced.
-    policy.forced = written.forced_policy == Some(true) || policy.unreadable.is_some();
-    policy.default = written.default_policy == Some(true);
+    checks.flags(&mut policy, written.forced_policy, written.default_policy, node, &path);
     checks.finish(&mut policy);
-    (!policy.name.is_empty() && !policy.groups.is_empty()).then_some(policy)
+    Some(policy)
 }
 
 /// Reads a rules file.

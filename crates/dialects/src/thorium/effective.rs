@@ -28,6 +28,8 @@ pub struct Effective {
 pub struct Applied {
     /// Why.
     pub why: Why,
+    /// Whether it would hold without being attached, too.
+    pub forced: bool,
     /// Its name.
     pub name: SmolStr,
     /// Where it is written; nowhere for the default base policy.
@@ -82,6 +84,7 @@ pub fn effective(instance: &Instance, group: &str, tool: &str) -> Option<Effecti
         .iter()
         .map(|(why, policy)| Applied {
             why: *why,
+            forced: policy.is_forced(reading),
             name: policy.name.clone(),
             at: policy.at.clone(),
             refused: policy.refused.clone().filter(|_| !policy.in_force(reading)),

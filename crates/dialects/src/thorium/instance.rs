@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 
 use super::codes;
 use super::default_base::default_base;
-use super::policy::{Peer, Policy, Reading, Sort, Spot, Who};
+use super::policy::{Policy, Reading, Sort, Spot};
 use crate::apimachinery::names::dns1123_label;
 
 /// Groups, policies and images.
@@ -21,6 +21,8 @@ pub struct Instance {
     pub groups: BTreeSet<SmolStr>,
     /// Whether those are all: without a manifest nobody says, and every group that is named exists.
     pub closed: bool,
+    /// Whether a manifest describes it, with a Thorium API and cluster DNS around.
+    pub described: bool,
     /// Where Thorium itself runs.
     pub namespace: SmolStr,
     /// Who is right where document and program differ.
@@ -29,6 +31,8 @@ pub struct Instance {
     base: Option<Vec<Policy>>,
     default_base: Policy,
     policies: Vec<Policy>,
+    /// Their places by name: an instance may have thousands.
+    by_name: BTreeMap<SmolStr, Vec<usize>>,
     images: BTreeMap<(SmolStr, SmolStr), Image>,
 }
 
@@ -78,6 +82,9 @@ pub struct Change {
 /// Done, or everything that speaks against it.
 pub type Step = Result<(), Vec<Diagnostic>>;
 
+/// A name that does not exist is compared with as many: each that is wrong would cost a walk over all.
+const COMPARED: usize = 1000;
+
 /// The namespace Thorium runs in where nobody says otherwise.
 pub const THORIUM_NAMESPACE: &str = "thorium";
 
@@ -93,11 +100,13 @@ impl Instance {
         Instance {
             groups: BTreeSet::new(),
             closed: true,
+            described: false,
             default_base: default_base(&namespace),
             namespace,
             reading: Reading::default(),
             base: None,
             policies: Vec::new(),
+            by_name: BTreeMap::new(),
             images: BTreeMap::new(),
         }
     }
@@ -144,7 +153,12 @@ impl Instance {
 
     /// A policy by its name in a group.
     pub fn policy(&self, group: &str, name: &str) -> Option<&Policy> {
-        self.policies.iter().find(|policy| policy.name == name && policy.is_in(group))
+        self.named(name).find(|policy| policy.is_in(group))
+    }
+
+    /// The policies of a name, in any group.
+    pub fn named(&self, name: &str) -> impl Iterator<Item = &Policy> {
+        self.by_name.get(name).into_iter().flatten().filter_map(|at| self.policies.get(*at))
     }
 
     /// What an image's info lists.
@@ -158,7 +172,7 @@ impl Instance {
         let base = self.base().into_iter().map(|policy| (Why::Base, policy));
         let own = self.policies.iter().filter(|policy| policy.is_in(group)).filter_map(|policy| {
             let attached = image.policies.contains(&policy.name).then_some(Why::Attached);
-            attached.or(policy.forced.then_some(Why::Forced)).map(|why| (why, policy))
+            attached.or(policy.is_forced(self.reading).then_some(Why::Forced)).map(|why| (why, policy))
         });
         base.chain(own).collect()
     }
@@ -169,14 +183,8 @@ impl Instance {
         for spot in policy.groups.iter().filter(|spot| !self.exists(&spot.name)) {
             found.push(self.unknown_group(spot, policy));
         }
-        let peers = policy.all_rules().flat_map(|rule| match &rule.document.who {
-            Who::Of(peers) => peers.as_slice(),
-            Who::Everybody => &[],
-        });
-        for peer in peers {
-            if let Peer::Group(spot) = peer
-                && !self.exists(&spot.name)
-            {
+        for spot in policy.all_rules().flat_map(|rule| &rule.groups) {
+            if !self.exists(&spot.name) {
                 found.push(self.unknown_group(spot, policy));
             }
         }
@@ -192,6 +200,15 @@ impl Instance {
             }
         }
         found
+    }
+
+    /// Takes away from rules what they cannot say: one that allows a group which does not exist allows nobody.
+    pub fn close_rules(&self, policy: &mut Policy) {
+        for rule in policy.all_rules_mut() {
+            if let Some(spot) = rule.groups.iter().find(|spot| !self.exists(&spot.name)) {
+                rule.unreadable.get_or_insert_with(|| format!("there is no group {}", spot.name));
+            }
+        }
     }
 
     /// Creates a policy.
@@ -211,6 +228,7 @@ impl Instance {
             let names = policy.groups.iter().map(|spot| spot.name.clone());
             self.groups.extend(names.filter(|name| is_namespace(name)));
         }
+        self.by_name.entry(policy.name.clone()).or_default().push(self.policies.len());
         self.policies.push(policy);
     }
 
@@ -233,6 +251,10 @@ impl Instance {
         self.policies.retain(|policy| policy.name != name);
         if self.policies.len() == before {
             return Err(vec![self.unknown_policy(name)]);
+        }
+        self.by_name.clear();
+        for (at, policy) in self.policies.iter().enumerate() {
+            self.by_name.entry(policy.name.clone()).or_default().push(at);
         }
         for image in self.images.values_mut() {
             image.policies.remove(name);
@@ -317,6 +339,8 @@ impl Instance {
     pub fn doubt_image(&mut self, group: &str, tool: &str, why: &str) {
         if let Some(image) = self.images.get_mut(&(group.into(), tool.into())) {
             image.unreadable.get_or_insert(why.to_owned());
+            // One of the two may be a tool like the others.
+            image.kubernetes = true;
         }
     }
 
@@ -351,7 +375,7 @@ impl Instance {
     }
 
     fn near_groups(&self, finding: Diagnostic, name: &str) -> Diagnostic {
-        let near = nearest(name, self.groups.iter().map(SmolStr::as_str));
+        let near = nearest(name, self.groups.iter().map(SmolStr::as_str).take(COMPARED));
         let help = match near.first() {
             Some(near) => format!("did you mean {near}?"),
             None => "the groups are those that ThoriumInstance manifests list".to_owned(),
@@ -362,8 +386,8 @@ impl Instance {
     fn not_in_group(&self, spot: &Spot, group: &str, subject: &Subject) -> Diagnostic {
         let message = format!("no policy {} in group {group}", spot.name);
         let finding = refusal(&codes::POLICY_NOT_IN_GROUP, message, subject.clone()).field(&spot.field);
-        let elsewhere = self.policies.iter().find(|policy| policy.name == spot.name);
-        let here = self.policies.iter().filter(|policy| policy.is_in(group));
+        let elsewhere = self.named(&spot.name).next();
+        let here = self.policies.iter().filter(|policy| policy.is_in(group)).take(COMPARED);
         let help = match (elsewhere, nearest(&spot.name, here.map(|policy| policy.name.as_str())).first()) {
             (Some(policy), _) => {
                 let groups: Vec<&str> = policy.groups.iter().map(|spot| spot.name.as_str()).collect();

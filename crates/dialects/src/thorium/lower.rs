@@ -28,7 +28,7 @@ pub fn extend(parts: &[Arc<Part>], reading: Reading, objects: &mut Objects) -> V
     let (instance, found) = instance(parts, reading, objects);
     add_namespaces(&instance, objects);
     add_tools(&instance, objects);
-    if instance.closed {
+    if instance.described {
         add_services(&instance, objects);
     }
     objects.policies.extend(lower(&instance));
@@ -39,17 +39,18 @@ pub fn extend(parts: &[Arc<Part>], reading: Reading, objects: &mut Objects) -> V
 pub fn instance(parts: &[Arc<Part>], reading: Reading, objects: &Objects) -> (Instance, Vec<Diagnostic>) {
     let templates = objects.workloads.iter().map(|workload| &workload.template);
     let is_tool = |pod: &&Pod| pod.labels.get(TOOL_LABEL.0) == Some(TOOL_LABEL.1);
-    let seen: BTreeSet<SmolStr> =
-        objects.pods.iter().chain(templates).filter(is_tool).map(|pod| pod.namespace.clone()).collect();
+    let pods = objects.pods.iter().chain(templates).filter(is_tool);
+    let seen = pods.map(|pod| (pod.namespace.clone(), pod.at.clone())).collect();
     assemble(parts, seen, reading)
 }
 
 /// The policies of an instance, one for each policy and group in which it applies to somebody.
 pub fn lower(instance: &Instance) -> Vec<palisade_model::policy::Policy> {
     let mut lowered = Vec::new();
+    let base = instance.base();
     for group in &instance.groups {
         let here = instance.policies().iter().filter(|policy| policy.is_in(group));
-        for policy in instance.base().into_iter().chain(here) {
+        for policy in base.iter().copied().chain(here) {
             if let Some(subjects) =
                 subjects(instance, policy, group).filter(|_| policy.in_force(instance.reading))
             {
@@ -64,12 +65,15 @@ pub fn lower(instance: &Instance) -> Vec<palisade_model::policy::Policy> {
 /// The pods of a group that a policy applies to; `None` when no tool has it.
 pub(super) fn subjects(instance: &Instance, policy: &Policy, group: &str) -> Option<PodSet> {
     let mut pods = vec![Requirement::equals(TOOL_LABEL.0, TOOL_LABEL.1)];
-    if policy.sort == Sort::Regular && !policy.forced {
+    if policy.sort == Sort::Regular && !policy.is_forced(instance.reading) {
         let tools = having(instance, policy, group);
         if tools.is_empty() {
             return None;
         }
-        pods.push(Requirement::new(STAGE_LABEL, Operator::In(tools)));
+        pods.push(match program::hides_stages(instance) {
+            true => Requirement::equals(&object_name(policy), "true"),
+            false => Requirement::new(STAGE_LABEL, Operator::In(tools)),
+        });
     }
     Some(PodSet::new(Namespaces::Named(group.into()), Selector::new(pods)))
 }
@@ -206,7 +210,9 @@ fn labels(instance: &Instance, group: &SmolStr, tool: &SmolStr) -> Labels {
     for (_, policy) in instance.applied(group, tool) {
         match policy.sort {
             // One that cannot be read may have the name, and so the label, of another.
-            Sort::Regular if policy.unreadable.is_some() => {}
+            Sort::Regular if policy.unreadable(instance.reading).is_some() => {}
+            // So may one that is not there at all.
+            Sort::Regular if !policy.in_force(instance.reading) => {}
             Sort::Regular => labels.set(object_name(policy), "true".into()),
             Sort::Base
                 if instance.reading == Reading::Program && program::RESERVED.contains(&&*policy.name) =>

@@ -38,6 +38,10 @@ pub struct Policy {
     pub egress: Side,
     /// Whether it applies to all tools of its groups.
     pub forced: bool,
+    /// Whether it may, because something of it cannot be read.
+    pub perhaps_forced: bool,
+    /// Whether it may be in any group, because nobody can say in which it is.
+    pub everywhere: bool,
     /// Whether new images get it that bring no policy.
     pub default: bool,
     /// What of it cannot be read, if anything: it isolates in both directions then, and allows nobody.
@@ -97,6 +101,10 @@ pub struct Rule {
     pub program: Meaning,
     /// What of it cannot be read, if anything: it allows nobody then, whatever the program does.
     pub unreadable: Option<String>,
+    /// Whether that holds for the program, too.
+    pub lost: bool,
+    /// The groups it names, whatever else it says.
+    pub groups: Vec<Spot>,
     /// Where it is written; nowhere in the default base policy.
     pub at: Option<Location>,
 }
@@ -191,7 +199,25 @@ impl Policy {
 
     /// Whether it is in a group.
     pub fn is_in(&self, group: &str) -> bool {
-        self.sort == Sort::Base || self.groups.iter().any(|spot| spot.name == group)
+        self.sort == Sort::Base || self.everywhere || self.groups.iter().any(|spot| spot.name == group)
+    }
+
+    /// Whether it applies to all tools of its groups, or may.
+    pub fn is_forced(&self, reading: Reading) -> bool {
+        self.forced || self.perhaps_forced && (reading == Reading::Document || self.lost)
+    }
+
+    /// Makes the program's reading the document's: the program does not start with such a text.
+    pub(super) fn read_as_the_document(&mut self) {
+        self.lost = true;
+        self.refused = None;
+        for side in [&mut self.ingress, &mut self.egress] {
+            side.null = side.null.map(|_| Null::Empty);
+            for rule in side.rules.iter_mut().flatten() {
+                rule.program = rule.document.clone();
+                rule.lost = true;
+            }
+        }
     }
 
     /// Whether it is in force at all.
@@ -215,6 +241,11 @@ impl Policy {
     /// All rules, ingress first, whatever they are worth.
     pub fn all_rules(&self) -> impl Iterator<Item = &Rule> {
         [&self.ingress, &self.egress].into_iter().flat_map(|side| side.rules.iter().flatten())
+    }
+
+    /// The same, to be changed.
+    pub(super) fn all_rules_mut(&mut self) -> impl Iterator<Item = &mut Rule> {
+        [&mut self.ingress, &mut self.egress].into_iter().flat_map(|side| side.rules.iter_mut().flatten())
     }
 }
 
@@ -244,7 +275,7 @@ impl Rule {
     /// What of it cannot be read, in that reading: the program goes over unknown fields, and refuses the rest with the
     /// whole policy.
     pub fn unreadable(&self, reading: Reading) -> Option<&str> {
-        self.unreadable.as_deref().filter(|_| reading == Reading::Document)
+        self.unreadable.as_deref().filter(|_| reading == Reading::Document || self.lost)
     }
 }
 

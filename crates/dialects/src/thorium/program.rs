@@ -6,15 +6,41 @@
 use palisade_model::cluster::NAMESPACE_NAME_LABEL;
 
 use super::codes;
-use super::policy::{Home, Peer, Who};
+use super::instance::Instance;
+use super::policy::{Home, Peer, Reading, STAGE_LABEL, Who};
 use super::types;
 
 /// What is an error here and passed over there.
 pub(super) const GOES_OVER: &[&str] =
-    &[codes::UNKNOWN_FIELD.id, codes::NULL_DIRECTION.id, codes::BOTH_TOOLS.id];
+    &[codes::UNKNOWN_FIELD.id, codes::NULL_DIRECTION.id, codes::BOTH_TOOLS.id, codes::DUPLICATE_BASE.id];
 
-/// Names of base policies that take the place of a label which selectors ask for.
-pub(super) const RESERVED: [&str; 2] = [super::policy::TOOL_LABEL.0, super::policy::STAGE_LABEL];
+/// What only matters where peers are written, and beside `allowed_all` none are.
+pub(super) const NOT_BESIDE_ALL: &[&str] =
+    &[codes::EXCEPT_OUTSIDE.id, codes::EXCEPT_ON_ADDRESS.id, codes::CUSTOM.id];
+
+/// Errors with which the program does not start, where they are in its configuration.
+pub(super) const DOES_NOT_START: &[&str] = &[
+    crate::codes::WRONG_TYPE.id,
+    crate::codes::DUPLICATE_KEY.id,
+    codes::MISSING_FIELD.id,
+    codes::PROTOCOL.id,
+];
+
+/// Names of base policies that take the place of a label of the tools' pods.
+pub(super) const RESERVED: [&str; 3] = [super::policy::TOOL_LABEL.0, STAGE_LABEL, "group"];
+
+/// Characters of a name that Thorium's client puts into a path as they are.
+pub(super) const BREAKS_PATHS: [char; 4] = ['/', '?', '#', ':'];
+
+/// Whether the label by which tools are known is overwritten: policies that are attached still find theirs, by a label
+/// of their own.
+pub(super) fn hides_stages(instance: &Instance) -> bool {
+    instance.reading == Reading::Program
+        && instance
+            .base()
+            .iter()
+            .any(|policy| policy.name == STAGE_LABEL && policy.in_force(Reading::Program))
+}
 
 /// Whether the API takes a name or a label: lower case letters, digits and `-`, 1 to 63 of them. It counts bytes, and
 /// takes letters of any script.

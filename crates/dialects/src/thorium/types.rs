@@ -2,6 +2,7 @@
 
 use smol_str::SmolStr;
 
+use super::codes;
 use crate::apimachinery::field::Path;
 use crate::decode::{Decode, Reader, fields};
 use crate::source::tree::{Node, Value};
@@ -43,15 +44,15 @@ fields! {
 
     /// One rule.
     pub struct Rule {
-        "allowed_ips" => allowed_ips: Vec<IpBlock>,
+        "allowed_ips" => allowed_ips: Vec<Item<IpBlock>>,
         "allowed_groups" => allowed_groups: Vec<SmolStr>,
         "allowed_tools" => allowed_tools: Vec<SmolStr>,
         "tools" => tools: Vec<SmolStr>,
         "allowed_local" => allowed_local: bool,
         "allowed_internet" => allowed_internet: bool,
         "allowed_all" => allowed_all: bool,
-        "ports" => ports: Vec<Port>,
-        "allowed_custom" => allowed_custom: Vec<Custom>,
+        "ports" => ports: Vec<Item<Port>>,
+        "allowed_custom" => allowed_custom: Vec<Item<Custom>>,
     }
 
     /// Addresses.
@@ -84,9 +85,8 @@ fields! {
         "name" => name: SmolStr,
         "thoriumNamespace" => thorium_namespace: SmolStr,
         "groups" => groups: Names,
-        "policies" => policies: Vec<Described>,
-        "images" => images: Vec<Image>,
-        skip "kind" "apiVersion" "description"
+        // Read item by item: one that is broken must not take the others with it.
+        skip "policies" "images" "kind" "apiVersion" "description"
     }
 
     /// A tool.
@@ -104,9 +104,9 @@ fields! {
 #[derive(Debug, Clone, Default)]
 pub struct Name(pub SmolStr);
 
-/// A list of names; a single one without the list is reported, and read.
+/// A list of names, `None` for what is none; a single one without the list is reported, and read.
 #[derive(Debug, Clone, Default)]
-pub struct Names(pub Vec<SmolStr>);
+pub struct Names(pub Vec<Option<SmolStr>>);
 
 /// The rules of a direction.
 #[derive(Debug, Clone, Default)]
@@ -116,6 +116,30 @@ pub struct RuleList {
     /// Whether it was one rule without a list around it.
     pub single: bool,
 }
+
+/// An item of a list. One that is no mapping is reported, and cannot be read; the others are looked at nevertheless.
+#[derive(Debug, Clone, Default)]
+pub struct Item<T>(T);
+
+impl<T> std::ops::Deref for Item<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+macro_rules! items {
+    ($($type:ident)*) => {$(
+        impl Decode for Item<$type> {
+            fn decode(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+                let unreadable = || $type { unreadable: Some(format!("{path} cannot be read")), ..$type::default() };
+                Some(Item($type::decode(node, path, reader).unwrap_or_else(unreadable)))
+            }
+        }
+    )*};
+}
+items! { IpBlock Port Custom }
 
 // === impl Decode ===
 
@@ -130,23 +154,78 @@ impl Decode for Names {
     fn decode(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         if let Value::String(_) | Value::Bool(_) | Value::Integer(_) | Value::Float(_) = node.value {
             reader.list(node, path);
-            return reader.scalar(node).map(|text| Names(vec![text.into()]));
+            return reader.scalar(node).map(|text| Names(vec![Some(text.into())]));
         }
         let items = reader.list(node, path)?;
-        let names: Vec<Option<Name>> = items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| Name::decode(item, &path.index(index), reader))
-            .collect();
-        names.into_iter().map(|name| name.map(|name| name.0)).collect::<Option<Vec<_>>>().map(Names)
+        let name = |(index, item): (usize, &Node<'_>)| {
+            Name::decode(item, &path.index(index), reader).map(|name| name.0)
+        };
+        Some(Names(items.iter().enumerate().map(name).collect()))
+    }
+}
+
+impl Names {
+    /// Whether every one of them could be read.
+    pub fn is_whole(&self) -> bool {
+        self.0.iter().all(Option::is_some)
+    }
+
+    /// Those that could be read, each with its place in the list.
+    pub fn read(&self) -> impl Iterator<Item = (usize, &SmolStr)> {
+        self.0.iter().enumerate().filter_map(|(index, name)| Some((index, name.as_ref()?)))
     }
 }
 
 impl Decode for RuleList {
     fn decode(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Self> {
         if let Value::Map(_) = node.value {
-            return Rule::decode(node, path, reader).map(|rule| RuleList { rules: vec![rule], single: true });
+            return Rule::decode(node, path, reader).map(|mut rule| {
+                nothing_behind(node, path, reader, &mut rule.unreadable);
+                RuleList { rules: vec![rule], single: true }
+            });
         }
-        Vec::decode(node, path, reader).map(|rules| RuleList { rules, single: false })
+        let mut rules: Vec<Rule> = Vec::decode(node, path, reader)?;
+        let Value::List(items) = &node.value else { return None };
+        for (index, (rule, item)) in rules.iter_mut().zip(items).enumerate() {
+            nothing_behind(item, &path.index(index), reader, &mut rule.unreadable);
+        }
+        Some(RuleList { rules, single: false })
     }
+}
+
+/// Fields that must be there: when nothing is behind them they are missing, which is said elsewhere.
+const REQUIRED: [&str; 4] = ["cidr", "port", "key", "value"];
+
+/// Reports every key of a rule that has nothing behind it, here or below. To leave it out would make the rule wider
+/// than it looks, and whoever wrote the key wanted something.
+fn nothing_behind(
+    node: &Node<'_>,
+    path: &Path<'_>,
+    reader: &mut Reader<'_>,
+    unreadable: &mut Option<String>,
+) {
+    match &node.value {
+        Value::Map(entries) => {
+            for entry in entries {
+                let path = path.child(&entry.key);
+                if entry.value.is_null() && !REQUIRED.contains(&&*entry.key) {
+                    nothing(&path, reader, "the rule allows nobody");
+                    unreadable.get_or_insert_with(|| format!("nothing is behind {}", entry.key));
+                }
+                nothing_behind(&entry.value, &path, reader, unreadable);
+            }
+        }
+        Value::List(items) => {
+            for (index, item) in items.iter().enumerate() {
+                nothing_behind(item, &path.index(index), reader, unreadable);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Reports a key with nothing behind it.
+pub(super) fn nothing(path: &Path<'_>, reader: &mut Reader<'_>, so: &str) {
+    reader.report(&codes::NULL_DIRECTION, path, format!("nothing is behind {path}: {so}")).help =
+        Some("write a value, or leave the key out".to_owned());
 }

@@ -47,9 +47,11 @@ pub fn run(arguments: &CompileArgs, color: ColorChoice) -> Outcome {
     let objects = compile(&instance);
     if objects.is_empty() {
         let place = input::describe(&arguments.input.files);
-        return fail(format!(
-            "no group has a policy in {place}: name its ThoriumInstance manifest with -f, too"
-        ));
+        let mut outcome =
+            fail(format!("no group has a policy in {place}: name its ThoriumInstance manifest with -f, too"));
+        // Perhaps there were some.
+        outcome.err.insert_str(0, &left_out(&instance, look));
+        return outcome;
     }
     let out = match arguments.output {
         CompileOutput::Yaml => write::yaml(&objects),

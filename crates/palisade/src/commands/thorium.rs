@@ -131,7 +131,7 @@ fn verify(arguments: &VerifyArgs, color: ColorChoice) -> Result<Outcome, String>
         })
         .collect();
     if verified.is_empty() && strangers.is_empty() && found.is_empty() {
-        err = format!("{} no documents in {}\n", look.bad("error:"), input::describe(files));
+        err = format!("{} no documents of Thorium's in {}\n", look.bad("error:"), input::describe(files));
     }
     let out = match arguments.output {
         VerifyOutput::Json => json::print(&Check {
@@ -150,7 +150,9 @@ fn verify(arguments: &VerifyArgs, color: ColorChoice) -> Result<Outcome, String>
             for document in &verified {
                 let _ = writeln!(out, "{}: {}", document.name, document.what);
             }
-            let _ = writeln!(out, "{} in {}", counts(&found), plural(verified.len(), "document"));
+            if !verified.is_empty() {
+                let _ = writeln!(out, "{} in {}", counts(&found), plural(verified.len(), "document"));
+            }
             out
         }
     };
@@ -180,21 +182,44 @@ fn verify_all(sort: Option<Shape>, input: &mut Input) -> (Vec<Verified>, Vec<Str
                     verified.push(Verified { name, what: "base policies" });
                     object::read(source, &node, &mut input.found);
                 }
+                // Tests and objects of others live in the same folders.
+                None if node.get("kind").and_then(Node::as_str).is_some() => {}
                 None => strangers.push(name),
             }
         }
     }
     // Groups and names across documents can be checked only where somebody lists them.
-    input.found.extend(world.review().into_iter().filter(Diagnostic::is_error));
+    let between = world.review().into_iter().filter(|finding| finding.severity() != Severity::Note);
+    let said = |finding: &Diagnostic, found: &[Diagnostic]| {
+        let same = |other: &Diagnostic| {
+            other.code.id == finding.code.id
+                && other.location == finding.location
+                && other.message == finding.message
+        };
+        found.iter().any(same)
+    };
+    // What is wrong with a rules file is said once, and not again where a policy names it.
+    let fresh: Vec<Diagnostic> = between.filter(|finding| !said(finding, &input.found)).collect();
+    input.found.extend(fresh);
     (verified, strangers)
 }
 
 fn one(shape: Shape, source: &Source, node: &Node<'_>, world: &mut World, found: &mut Vec<Diagnostic>) {
     match shape {
-        Shape::Config => drop(read_base(source, node, found)),
-        Shape::Request => drop(read_request(source, node, found)),
-        Shape::Rules | Shape::MaybeRules => drop(read_rules(source, node, found)),
-        Shape::Instance => drop(read(shape, source, node, found)),
+        Shape::Config => {
+            let config = read_base(source, node, found);
+            if config.base.is_none() && config.doubtful.is_empty() && Shape::of(node) != Some(Shape::Config) {
+                let message = "there are no base policies in it";
+                let finding = Diagnostic::new(&palisade_dialects::thorium::codes::NEARLY, message);
+                let finding = finding.at(Some(source.location(node.span)));
+                found.push(finding.help("write thorium: {base_network_policies: […]}"));
+            }
+        }
+        Shape::MaybeRequest => drop(read_request(source, node, found)),
+        Shape::MaybeRules => drop(read_rules(source, node, found)),
+        Shape::MisplacedConfig | Shape::Request | Shape::Rules | Shape::Instance => {
+            drop(read(shape, source, node, found));
+        }
     }
     // Once more for what documents say about each other; what they say alone has been reported.
     if let Some(loaded) = read(shape, source, node, &mut Vec::new()) {

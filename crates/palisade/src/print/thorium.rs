@@ -27,7 +27,10 @@ pub fn effective(name: &str, held: &Effective, look: Look) -> String {
         .enumerate()
         .map(|(index, policy)| {
             [
-                why(policy.why).to_owned(),
+                match policy.why {
+                    Why::Attached if policy.forced => "forced, attached".to_owned(),
+                    other => why(other).to_owned(),
+                },
                 policy.name.to_string(),
                 says(held, index),
                 place(policy.at.as_ref()),
@@ -60,7 +63,7 @@ fn headline(held: &Effective) -> String {
 /// Who may reach the tool, or whom it may reach.
 fn one_side(held: &Effective, side: &EffectiveSide, look: Look, out: &mut String) {
     let isolated = held.unreadable.is_some() || !side.restricted_by.is_empty();
-    let summary = match (isolated, side.allowed.is_empty()) {
+    let summary = match (isolated, side.allowed.iter().all(|line| line.who == "nobody")) {
         (false, _) => look.warning("nothing restricts it: everything is allowed"),
         (true, true) => look.bad("nothing is allowed"),
         (true, false) => "only this is allowed".to_owned(),

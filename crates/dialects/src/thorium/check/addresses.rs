@@ -15,7 +15,7 @@ const LOCAL: [&str; 4] = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00
 const ALL: [&str; 2] = ["0.0.0.0/0", "::/0"];
 
 impl Checks<'_, '_> {
-    /// A block; `None` when its exceptions leave nothing of it.
+    /// A block; `None` when its exceptions leave nothing of it. Fields that are unknown are not considered.
     pub(super) fn block(&mut self, block: &types::IpBlock, path: &Path<'_>) -> Result<Option<Block>, String> {
         let unreadable = format!("{path} cannot be read");
         let cidr_path = path.child("cidr");
@@ -28,12 +28,15 @@ impl Checks<'_, '_> {
         let network = self.network(text, &cidr_path);
         let written = block.except.as_deref().unwrap_or_default();
         let except_path = path.child("except");
-        let mut fine = block.unreadable.is_none();
+        // A field that is unknown, or nothing that can be read: the caller knows.
+        let mut fine = true;
         if network.is_some() && !text.contains('/') {
             let message =
                 format!("Thorium's program writes {text} without a length: Kubernetes refuses the policy");
-            self.differs(&codes::DIFFERS_ADDRESS, &cidr_path, &message);
-            self.refuse(format!("the single address {text}"));
+            if !self.all {
+                self.differs(&codes::DIFFERS_ADDRESS, &cidr_path, &message);
+                self.refuse(format!("the single address {text}"));
+            }
             if !written.is_empty() {
                 let message = format!("{text} is a single address: there is nothing to except");
                 self.error(&codes::EXCEPT_ON_ADDRESS, &except_path, &message);
@@ -61,7 +64,9 @@ impl Checks<'_, '_> {
             } else if net == network {
                 let message = format!("{text} excepts all of {network}: nothing of it is allowed");
                 self.reader.report(&codes::EMPTY_BLOCK, &path, message);
-                self.refuse(format!("the exception {text}, which is all of its block"));
+                if !self.all {
+                    self.refuse(format!("the exception {text}, which is all of its block"));
+                }
                 nothing_left = true;
             }
             except.push(net);
@@ -76,7 +81,17 @@ impl Checks<'_, '_> {
     /// An address or a block without bits beyond its length.
     fn network(&mut self, text: &str, path: &Path<'_>) -> Option<IpNet> {
         if let Some(network) = network(text) {
-            return Some(network);
+            let mapped = match network {
+                IpNet::V6(six) => six.addr().to_ipv4_mapped().map(|four| (four, six.prefix_len())),
+                IpNet::V4(_) => None,
+            };
+            let Some((four, length)) = mapped else { return Some(network) };
+            let message = format!("{text} is an IPv4 address in the clothes of IPv6: nothing comes from it");
+            self.error(&codes::CIDR, path, &message).help = Some(match length.checked_sub(96) {
+                Some(32) | None => format!("write {four}"),
+                Some(length) => format!("write {four}/{length}"),
+            });
+            return None;
         }
         let lax = text.parse::<IpNet>().ok();
         let message = match lax {

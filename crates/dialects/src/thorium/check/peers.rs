@@ -51,15 +51,15 @@ impl Checks<'_, '_> {
         }
     }
 
+    /// A custom rule. Fields that are unknown are not considered.
     pub(super) fn custom(&mut self, custom: &types::Custom, path: &Path<'_>) -> Result<Peer, String> {
         let unreadable = format!("{path} cannot be read");
         let namespaces = self.labels(custom.namespace_labels.as_deref(), &path.child("namespace_labels"));
         let pods = self.labels(custom.pod_labels.as_deref(), &path.child("pod_labels"));
-        if custom.unreadable.is_some() {
-            return Err(unreadable);
-        }
         let (Some(namespaces), Some(pods)) = (namespaces, pods) else { return Err(unreadable) };
         match (namespaces.is_empty(), pods.is_empty()) {
+            // What it was to have may be behind the field that nobody knows.
+            (true, true) if custom.unreadable.is_some() => return Err(unreadable),
             (true, true) => {
                 let message = "a custom rule needs namespace_labels, pod_labels or both";
                 self.error(&codes::CUSTOM, path, message);
@@ -89,7 +89,6 @@ impl Checks<'_, '_> {
                 (&label.key, "key", names::qualified_name as fn(&str) -> Vec<String>),
                 (&label.value, "value", names::label_value),
             ];
-            fine &= label.unreadable.is_none();
             for (part, key, check) in parts {
                 let path = path.child(key);
                 let Some(text) = part else {

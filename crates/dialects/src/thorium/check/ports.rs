@@ -22,12 +22,12 @@ impl Checks<'_, '_> {
             let path = path.index(index);
             let range = self.range(port, &path);
             let protocol = self.protocol(port, &path);
-            match (range, protocol, &port.unreadable) {
-                (Some(range), Some(protocols), None) => {
-                    all.extend(protocols.iter().map(|protocol| Ports { protocol: *protocol, range }));
-                    program.extend(protocols.first().map(|protocol| Ports { protocol: *protocol, range }));
-                }
-                _ => drop(unreadable.get_or_insert(format!("{path} cannot be read"))),
+            if let (Some(range), Some(protocols)) = (range, &protocol) {
+                all.extend(protocols.iter().map(|protocol| Ports { protocol: *protocol, range }));
+                program.extend(protocols.first().map(|protocol| Ports { protocol: *protocol, range }));
+            }
+            if range.is_none() || protocol.is_none() || port.unreadable.is_some() {
+                unreadable.get_or_insert(format!("{path} cannot be read"));
             }
         }
         (all, program)
