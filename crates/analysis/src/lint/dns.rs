@@ -1,6 +1,8 @@
 //! Egress that is closed so far that names cannot be looked up.
 
-use palisade_model::diagnostic::{Code, Diagnostic, Severity};
+use std::collections::BTreeSet;
+
+use palisade_model::diagnostic::{Code, Diagnostic, Location, Severity};
 use palisade_model::matching::Context;
 use palisade_model::options::Options;
 use palisade_model::policy::{
@@ -32,6 +34,7 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     for pod in openers.iter().flat_map(|rule| selected(&rule.subjects)) {
         may_look_up[pod] = true;
     }
+    let mut said: BTreeSet<(&str, &Location)> = BTreeSet::new();
     for policy in snapshot.policies() {
         let isolations = policy.isolations.iter();
         // That a policy which cannot be read closes everything is not what its author meant.
@@ -56,6 +59,12 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
         };
         let help =
             "allow udp/53 and tcp/53 to the cluster's DNS; `palisade check --explain L0104` shows the rule";
+        // A policy that is written once and holds in many namespaces is one mistake.
+        if let Some(at) = &policy.object.at
+            && !said.insert((&policy.object.name, at))
+        {
+            continue;
+        }
         found.push(about(&NO_DNS, &policy.object, message).field("spec.egress").help(help));
     }
 }
