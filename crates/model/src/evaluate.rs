@@ -188,10 +188,10 @@ impl Asked<'_> {
                 _ => None,
             };
             stage.steps.push(step(policy, rule, result));
-            let action = match (matched, rule.action_for(self.flow.traffic)) {
+            let action = match (matched, rule.action) {
                 (Match::Yes, Action::Allow) if nowhere => continue,
                 (Match::Yes, Action::Pass) if nowhere => Action::Deny,
-                (Match::Yes, action) => action,
+                (Match::Yes, _) => rule.action_for(self.flow.traffic),
                 // Fail closed: an Allow that cannot be read lets nobody through, anything else stops everybody.
                 (Match::Unknown, Action::Allow) | (Match::No, _) => continue,
                 (Match::Unknown, _) => Action::Deny,

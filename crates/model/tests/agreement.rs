@@ -14,8 +14,8 @@ use palisade_model::flow::{Flow, Who};
 use palisade_model::group::{Group, GroupName, Members};
 use palisade_model::options::{HostNetworkPods, Options, SelfTraffic};
 use palisade_model::policy::{
-    Action, Direction, DomainName, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule, ServiceName,
-    Subject, Tier, TrafficMatch, TrafficMatches,
+    Action, Direction, DomainName, Layer7, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule,
+    ServiceName, Subject, Tier, TrafficMatch, TrafficMatches,
 };
 use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::traffic::{PortRange, Protocol, Traffic};
@@ -210,7 +210,11 @@ impl Dice {
 
     fn rule(&mut self, subject: &PodSet, action: Action) -> Rule {
         let (peers, traffic) = (self.one(&peer_lists()), self.one(&traffics()));
-        rule(self.one(&Direction::BOTH), action, subject.clone(), peers, traffic)
+        let mut rule = rule(self.one(&Direction::BOTH), action, subject.clone(), peers, traffic);
+        if self.roll(4) == 0 {
+            rule.layer7.push(Layer7::Tls { sni: None });
+        }
+        rule
     }
 
     fn policy(&mut self, name: &str) -> Policy {
@@ -220,7 +224,10 @@ impl Dice {
             let subject = self.one(&other_subjects());
             let action = self.one(&ACTIONS);
             let (peers, traffic) = (self.one(&peer_lists()), self.one(&traffics()));
-            let rule = rule(self.one(&Direction::BOTH), action, subject, peers, traffic);
+            let mut rule = rule(self.one(&Direction::BOTH), action, subject, peers, traffic);
+            if self.roll(4) == 0 {
+                rule.layer7.push(Layer7::Tls { sni: None });
+            }
             let mut policy = tiered(name, self.one(&[100, 253]), 1.0, [rule]);
             if let Placement::Tier { tier, .. } = &mut policy.placement
                 && self.roll(4) == 0
