@@ -387,7 +387,7 @@ impl Header {
             version: self.version.clone(),
             generation: self.generation,
             at: Some(self.at.clone()),
-            api: if self.group.contains("antrea") { "Antrea" } else { "" },
+            api: if antrea::is_ours(&self.group) { "Antrea" } else { "" },
         })
     }
 }

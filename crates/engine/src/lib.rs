@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   events ──► endpoints ──► classes ◄──── matched once ────► sets ◄── policies ◄── tiers, groups
-//!   (event.rs) pods, nodes,  pods with                        pods that   rules by whom
+//!   (apply.rs) pods, nodes,  pods with                        pods that   rules by whom
 //!              namespaces    equal labels                     some rule   they apply to
 //!                            (endpoints.rs)                   names       (policies.rs)
 //!                                   │                         (sets.rs)
@@ -20,6 +20,7 @@
 //! Nothing here does IO, waits, reads a clock or knows an API. [`Engine::apply`] takes an event, [`Engine::verdict`] and
 //! [`Engine::policies_of`] answer, [`Engine::take_changes`] says what changed.
 
+mod apply;
 pub mod ask;
 pub mod change;
 mod endpoints;

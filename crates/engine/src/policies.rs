@@ -3,7 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use palisade_model::cluster::NAMESPACE_NAME_LABEL;
 use palisade_model::group::{GroupName, Members};
+use palisade_model::label::{Operator, Requirement, Selector};
 use palisade_model::matching::Cluster;
 use palisade_model::policy::{
     Namespaces, Object, Peer, Peers, Placement, PodSet, Policy, Priority, Rule, Subject, Tier,
@@ -246,7 +248,7 @@ impl Engine {
         }
     }
 
-    /// A policy's object and whether its tier is missing.
+    /// The object of a policy.
     pub(crate) fn object(&self, policy: usize) -> &Arc<Object> {
         &self.policies.policies[policy].policy.object
     }
@@ -262,12 +264,8 @@ fn inside(set: &PodSet, within: Option<&SmolStr>) -> PodSet {
     let Some(namespace) = within else { return set.clone() };
     let namespaces = match &set.namespaces {
         Namespaces::Matching(selector) if !selector.is_everything() => {
-            let own = palisade_model::label::Requirement::equals(
-                palisade_model::cluster::NAMESPACE_NAME_LABEL,
-                namespace,
-            );
-            let all = selector.requirements().iter().cloned().chain([own]);
-            Namespaces::Matching(palisade_model::label::Selector::new(all))
+            let own = Requirement::equals(NAMESPACE_NAME_LABEL, namespace);
+            Namespaces::Matching(Selector::new(selector.requirements().iter().cloned().chain([own])))
         }
         // The members of another namespace are nobody here.
         Namespaces::Named(other) if other != namespace => Namespaces::Matching(nobody(namespace)),
@@ -277,11 +275,9 @@ fn inside(set: &PodSet, within: Option<&SmolStr>) -> PodSet {
 }
 
 /// A selector that no namespace fulfils.
-fn nobody(namespace: &SmolStr) -> palisade_model::label::Selector {
-    use palisade_model::cluster::NAMESPACE_NAME_LABEL as NAME;
-    use palisade_model::label::{Operator, Requirement, Selector};
-    let not = Requirement::new(NAME, Operator::NotIn(vec![namespace.clone()]));
-    Selector::new([Requirement::equals(NAME, namespace), not])
+fn nobody(namespace: &SmolStr) -> Selector {
+    let not = Requirement::new(NAMESPACE_NAME_LABEL, Operator::NotIn(vec![namespace.clone()]));
+    Selector::new([Requirement::equals(NAMESPACE_NAME_LABEL, namespace), not])
 }
 
 /// The sets of pods that a rule names, as far as they are the same for everybody.
@@ -299,10 +295,12 @@ fn peer_sets(rule: &Rule) -> impl Iterator<Item = &PodSet> {
 }
 
 fn note<K: std::hash::Hash + Eq>(map: &mut HashMap<K, BTreeSet<usize>>, key: K, id: usize, there: bool) {
-    let users = map.entry(key).or_default();
     if there {
-        users.insert(id);
-    } else {
+        map.entry(key).or_default().insert(id);
+    } else if let Some(users) = map.get_mut(&key) {
         users.remove(&id);
+        if users.is_empty() {
+            map.remove(&key);
+        }
     }
 }

@@ -223,6 +223,27 @@ impl fmt::Display for Action {
 // === impl Rule ===
 
 impl Rule {
+    /// A rule of a policy that only allows, and whose rules have no names.
+    pub fn allow(
+        direction: Direction,
+        index: usize,
+        subjects: &Arc<[Subject]>,
+        (peers, traffic): (Peers, TrafficMatches),
+        at: Option<Location>,
+    ) -> Self {
+        Rule {
+            direction,
+            index: u32::try_from(index).unwrap_or(u32::MAX),
+            name: None,
+            subjects: Arc::clone(subjects),
+            action: Action::Allow,
+            peers,
+            traffic,
+            layer7: Vec::new(),
+            at,
+        }
+    }
+
     /// What it does with a connection that it matches. HTTP and TLS are inside of TCP: what its conditions cannot hold
     /// for, it drops, as it drops everything that does not fulfil them.
     pub fn action_for(&self, traffic: Traffic) -> Action {

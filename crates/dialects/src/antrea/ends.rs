@@ -35,6 +35,18 @@ pub struct Selectors<'w> {
     pub entities: Option<&'w LabelSelector>,
 }
 
+/// The selectors of an entry of any kind: they are called the same everywhere.
+macro_rules! selectors {
+    ($entry:expr) => {
+        $crate::antrea::ends::Selectors {
+            pods: $entry.pod_selector.as_deref(),
+            namespaces: $entry.namespace_selector.as_deref(),
+            entities: $entry.external_entity_selector.as_deref(),
+        }
+    };
+}
+pub(super) use selectors;
+
 /// `appliedTo`.
 pub fn subjects(written: &[Object<AppliedTo>], scope: &Scope) -> Result<Arc<[Subject]>, String> {
     written.iter().map(|entry| subject(entry, scope)).collect()
@@ -44,11 +56,7 @@ fn subject(entry: &AppliedTo, scope: &Scope) -> Result<Subject, String> {
     if let Some(why) = &entry.unreadable {
         return Err(why.clone());
     }
-    let selectors = Selectors {
-        pods: entry.pod_selector.as_deref(),
-        namespaces: entry.namespace_selector.as_deref(),
-        entities: entry.external_entity_selector.as_deref(),
-    };
+    let selectors = selectors!(entry);
     let alternatives = [
         entry
             .group
@@ -76,11 +84,7 @@ fn peer(entry: &types::Peer, scope: &Scope) -> Result<Peer, String> {
     if let Some(why) = &entry.unreadable {
         return Err(why.clone());
     }
-    let selectors = Selectors {
-        pods: entry.pod_selector.as_deref(),
-        namespaces: entry.namespace_selector.as_deref(),
-        entities: entry.external_entity_selector.as_deref(),
-    };
+    let selectors = selectors!(entry);
     let pods = match entry.namespaces.as_deref() {
         Some(relative) => Some(same_as_subject(relative, &selectors)),
         None => selectors.set(scope),
@@ -154,9 +158,13 @@ fn both(written: &NamespacedName, own: Option<&SmolStr>, what: &str) -> Result<(
     Ok((name, namespace.ok_or_else(|| format!("{what} without a namespace"))?))
 }
 
+/// Whether a text has no character that a name, or a form of names, cannot have.
+pub fn is_fqdn(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'*'))
+}
+
 fn names(written: &Text) -> Result<Peer, String> {
-    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '*');
-    if written.is_empty() || !written.chars().all(legal) {
+    if written.is_empty() || !is_fqdn(written) {
         return Err(format!("{:?} is no DNS name", written.as_str()));
     }
     Ok(Peer::Names(vec![DomainName::form(written)]))

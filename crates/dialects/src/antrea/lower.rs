@@ -2,7 +2,7 @@
 
 use palisade_model::group::{Group, Members, TierObject};
 
-use super::ends::{self, Scope, Selectors};
+use super::ends::{self, Scope, selectors};
 use super::types;
 use crate::object::Header;
 
@@ -28,11 +28,7 @@ fn members(spec: &types::GroupSpec, header: &Header) -> Result<Members, String> 
         return Err(why.clone());
     }
     let scope = Scope { namespace: header.namespace.clone() };
-    let selectors = Selectors {
-        pods: spec.pod_selector.as_deref(),
-        namespaces: spec.namespace_selector.as_deref(),
-        entities: spec.external_entity_selector.as_deref(),
-    };
+    let selectors = selectors!(spec);
     let blocks = spec.ip_blocks.as_deref().filter(|blocks| !blocks.is_empty());
     let children = spec.child_groups.as_ref().filter(|children| !children.0.is_empty());
     let alternatives = [

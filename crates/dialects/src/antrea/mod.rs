@@ -132,13 +132,18 @@ fn update<T: Resource>(old: &Node<'_>, header: &Header, new: &Node<'_>, reader: 
 
 /// Where the fields stand through which an object depends on others: there is no text any more when these meet.
 pub(crate) fn places(header: &Header, node: &Node<'_>, reader: &Reader<'_>) -> Vec<(&'static str, Location)> {
-    if header.group != GROUP && header.group != GROUP_2020 {
+    if !is_ours(&header.group) {
         return Vec::new();
     }
     let spec = Path::new("spec");
     let fields = ["tier", "priority", "childGroups"];
     let there = |field: &&str| written(node, "spec").and_then(|spec| written(spec, field)).is_some();
     fields.into_iter().filter(there).map(|field| (field, reader.locate(&spec.child(field)))).collect()
+}
+
+/// Whether an API group is one of Antrea's.
+pub fn is_ours(group: &str) -> bool {
+    group == GROUP || group == GROUP_2020
 }
 
 fn is_2020(header: &Header) -> bool {

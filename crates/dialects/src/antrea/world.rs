@@ -32,7 +32,7 @@ const UPSTREAM_ADMIN: u8 = 220;
 
 /// What the other objects have to say to a request.
 pub fn among(request: Request<'_>, header: &Header, world: &World, reader: &mut Reader<'_>) {
-    let antrea = header.group == GROUP || header.group == GROUP_2020;
+    let antrea = super::is_ours(&header.group);
     match (&*header.kind, request) {
         ("Tier", Request::Create(new)) if antrea => create_tier(header, new, world, reader),
         ("Tier", Request::Delete(_)) if antrea => delete_tier(header, world, reader),

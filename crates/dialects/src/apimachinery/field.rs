@@ -142,7 +142,7 @@ fn printable(c: char) -> bool {
 }
 
 /// A text in quotes, as Go writes it in JSON: with `<`, `>` and `&` escaped.
-fn json_quoted(text: &str) -> String {
+pub fn json_quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {

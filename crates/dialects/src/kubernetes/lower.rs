@@ -5,8 +5,8 @@ use std::sync::Arc;
 use palisade_model::address::Block;
 use palisade_model::label::Selector;
 use palisade_model::policy::{
-    Action, Direction, Isolation, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule, Subject,
-    TrafficMatch, TrafficMatches,
+    Direction, Isolation, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule, Subject, TrafficMatch,
+    TrafficMatches,
 };
 use palisade_model::traffic::{PortRange, Protocol};
 
@@ -48,21 +48,17 @@ pub(super) fn lower(policy: &NetworkPolicy, header: &Header, reader: &Reader<'_>
         let path = Path::new("spec");
         let path = path.child(name);
         for (index, rule) in list.iter().flatten().enumerate() {
-            let (peers, traffic) = match unreadable.clone().or_else(|| rule_unreadable(rule, direction)) {
+            let meant = match unreadable.clone().or_else(|| rule_unreadable(rule, direction)) {
                 Some(what) => (Peers::Of(vec![Peer::Unknown(what)]), TrafficMatches::Any),
                 None => (peers(rule, direction, &namespace), ports(&rule.ports)),
             };
-            rules.push(Rule {
+            rules.push(Rule::allow(
                 direction,
-                index: u32::try_from(index).unwrap_or(u32::MAX),
-                name: None,
-                subjects: Arc::clone(&subjects),
-                action: Action::Allow,
-                peers,
-                traffic,
-                layer7: Vec::new(),
-                at: Some(reader.locate(&path.index(index))),
-            });
+                index,
+                &subjects,
+                meant,
+                Some(reader.locate(&path.index(index))),
+            ));
         }
     }
     Policy { object: header.origin(), placement: Placement::Union, isolations, rules, unreadable }

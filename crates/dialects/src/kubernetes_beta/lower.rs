@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use palisade_model::label::Selector;
 use palisade_model::policy::{
-    Action, Direction, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule, Subject, TrafficMatch,
+    Direction, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule, Subject, TrafficMatch,
     TrafficMatches,
 };
 
@@ -25,21 +25,11 @@ pub(super) fn lower(policy: &NetworkPolicy, header: &Header, reader: &Reader<'_>
     let path = Path::new("spec");
     let path = path.child("ingress");
     let rule = |(index, rule): (usize, &NetworkPolicyIngressRule)| {
-        let (peers, traffic) = match unreadable.clone().or_else(|| rule.unreadable.clone()) {
+        let meant = match unreadable.clone().or_else(|| rule.unreadable.clone()) {
             Some(what) => (Peers::Of(vec![Peer::Unknown(what)]), TrafficMatches::Any),
             None => (peers(rule, &namespace), traffic(rule)),
         };
-        Rule {
-            direction: Direction::Ingress,
-            index: u32::try_from(index).unwrap_or(u32::MAX),
-            name: None,
-            subjects: Arc::clone(&subjects),
-            action: Action::Allow,
-            peers,
-            traffic,
-            layer7: Vec::new(),
-            at: Some(reader.locate(&path.index(index))),
-        }
+        Rule::allow(Direction::Ingress, index, &subjects, meant, Some(reader.locate(&path.index(index))))
     };
     let rules = spec.ingress.iter().flatten().enumerate().map(rule).collect();
     Policy { object: header.origin(), placement: Placement::Union, isolations: Vec::new(), rules, unreadable }

@@ -7,8 +7,8 @@ use palisade_model::cluster::{Namespace, Owner, Pod, Workload};
 use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::label::{Labels, Operator, Requirement, Selector};
 use palisade_model::policy::{
-    Action, Direction, Isolation, Namespaces, Object, Peer, Peers, Placement, PodSet, Rule, Subject,
-    TrafficMatch, TrafficMatches,
+    Direction, Isolation, Namespaces, Object, Peer, Peers, Placement, PodSet, Rule, Subject, TrafficMatch,
+    TrafficMatches,
 };
 use palisade_model::snapshot::Objects;
 use smol_str::SmolStr;
@@ -96,21 +96,11 @@ fn one(policy: &Policy, group: &str, subjects: &PodSet, reading: Reading) -> pal
         let Some(list) = policy.rules(direction, reading) else { continue };
         isolations.push(Isolation { subjects: Arc::clone(&subjects), direction });
         for (index, rule) in list.iter().enumerate() {
-            let (peers, traffic) = match unreadable.or(rule.unreadable(reading)) {
+            let meant = match unreadable.or(rule.unreadable(reading)) {
                 Some(what) => (Peers::Of(vec![Peer::Unknown(what.to_owned())]), TrafficMatches::Any),
                 None => meaning(rule.meaning(reading), group),
             };
-            rules.push(Rule {
-                direction,
-                index: u32::try_from(index).unwrap_or(u32::MAX),
-                name: None,
-                subjects: Arc::clone(&subjects),
-                action: Action::Allow,
-                peers,
-                traffic,
-                layer7: Vec::new(),
-                at: rule.at.clone(),
-            });
+            rules.push(Rule::allow(direction, index, &subjects, meant, rule.at.clone()));
         }
     }
     let object = object(policy.kind(), group, &policy.name, policy.at.clone());

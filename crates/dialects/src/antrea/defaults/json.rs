@@ -8,6 +8,7 @@ use crate::antrea::types::{
     AppliedTo, Http, Icmp, Igmp, IpBlock, L7Protocol, NamespacedName, Peer, PeerNamespaces, PeerService,
     Port, Protocol, Rule, Tls,
 };
+use crate::apimachinery::field::json_quoted;
 use crate::definition::selector::{LabelSelector, LabelSelectorRequirement};
 use crate::definition::typed::{List, NumberOrText, Object, Text, Texts, Whole};
 
@@ -60,28 +61,6 @@ impl Fields {
     }
 }
 
-/// Go escapes what HTML could mistake for its own, and the two characters that JavaScript takes for line ends.
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..='\u{1f}' => {
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
-            }
-            _ => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}
-
 fn list(items: impl Iterator<Item = Option<String>>) -> Option<String> {
     items.collect::<Option<Vec<String>>>().map(|items| format!("[{}]", items.join(",")))
 }
@@ -90,7 +69,7 @@ fn list(items: impl Iterator<Item = Option<String>>) -> Option<String> {
 
 impl Json for Text {
     fn json(&self) -> Option<String> {
-        Some(quoted(&self.0))
+        Some(json_quoted(&self.0))
     }
 
     fn is_empty(&self) -> bool {
@@ -100,7 +79,7 @@ impl Json for Text {
 
 impl Json for Texts {
     fn json(&self) -> Option<String> {
-        list(self.0.iter().map(|text| Some(quoted(text))))
+        list(self.0.iter().map(|text| Some(json_quoted(text))))
     }
 
     fn is_empty(&self) -> bool {
@@ -118,7 +97,7 @@ impl Json for NumberOrText {
     fn json(&self) -> Option<String> {
         Some(match self {
             NumberOrText::Number(number) => number.to_string(),
-            NumberOrText::Text(text) => quoted(text),
+            NumberOrText::Text(text) => json_quoted(text),
         })
     }
 }
@@ -203,7 +182,8 @@ impl Json for LabelSelector {
         labels.sort();
         let mut fields = Fields::new(&self.unreadable);
         if !labels.is_empty() {
-            let labels = labels.iter().map(|(key, value)| format!("{}:{}", quoted(key), quoted(value)));
+            let labels =
+                labels.iter().map(|(key, value)| format!("{}:{}", json_quoted(key), json_quoted(value)));
             let labels = format!("{{{}}}", labels.collect::<Vec<_>>().join(","));
             fields = fields.always("matchLabels", Some(labels));
         }

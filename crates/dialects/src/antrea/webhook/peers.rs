@@ -4,6 +4,7 @@ use palisade_model::policy::Direction;
 
 use super::{count, empty, ip_block, is_multicast, is_set, labels, strict_cidr, text};
 use crate::antrea::codes;
+use crate::antrea::ends::is_fqdn;
 use crate::apimachinery::field::{self, Path};
 use crate::apimachinery::names;
 use crate::definition::findings::Findings;
@@ -151,10 +152,6 @@ fn blocks(rule: &Node<'_>) -> impl Iterator<Item = bool> {
 }
 
 /// Antrea's pattern for names.
-fn is_fqdn(name: &str) -> bool {
-    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'*'))
-}
-
 /// Checks the peers of a rule of 2020.
 pub fn peers_2020(rule: &Node<'_>, path: &Path<'_>, direction: Direction, findings: &mut Findings<'_, '_>) {
     let path = path.child(key(direction));
