@@ -45,9 +45,8 @@ pub fn run(scenario: Scenario, size: usize) -> (Figures, Engine) {
         events += chunk.len();
         let (clock, start) = (Instant::now(), cpu_time());
         for event in chunk {
-            engine.apply(event);
+            deltas += black_box(engine.apply(event)).changes.len();
         }
-        deltas += black_box(engine.take_changes()).len();
         wall += clock.elapsed();
         cpu += cpu_time().saturating_sub(start);
     });
@@ -63,7 +62,7 @@ pub fn run(scenario: Scenario, size: usize) -> (Figures, Engine) {
         rss_bytes: peak.saturating_sub(before),
         events,
         subjects: counts.subjects,
-        address_sets: counts.peers,
+        address_sets: counts.address_sets,
         rules: counts.rules,
         deltas,
     };

@@ -1,185 +1,24 @@
-//! Answers from the index: the same as the plain evaluator's, from the rules that concern somebody only.
+//! Answers from the index: the same as the plain evaluator's, from the rows that concern somebody only.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use palisade_model::cluster::{Pod, Service};
 use palisade_model::evaluate::subject;
-use palisade_model::flow::{Flow, Party};
+use palisade_model::flow::{Flow, Party, Who};
 use palisade_model::matching::{Context, Endpoint};
 use palisade_model::options::Options;
-use palisade_model::policy::{Action, Direction, Object};
+use palisade_model::policy::{Action, Direction, Object, ServiceName, TrafficMatches};
 use palisade_model::snapshot::Stage;
 use palisade_model::trace::Verdict;
+use palisade_model::traffic::Protocol;
 
 use crate::Engine;
-use crate::change::{Change, SetId};
-use crate::sets::{Held, Set};
-
-impl Engine {
-    /// How many changes there have been.
-    pub fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    /// What changed since this was asked last, in order.
-    pub fn take_changes(&mut self) -> Vec<Change> {
-        std::mem::take(&mut self.changes)
-    }
-
-    /// How much there is of everything.
-    pub fn counts(&self) -> Counts {
-        let sets = || self.sets.sets.iter().map(|(_, set)| set);
-        let is_subject = |set: &Set| !(set.rules.is_empty() && set.isolations.is_empty());
-        Counts {
-            pods: self.endpoints.pod_count(),
-            classes: self.endpoints.classes.len(),
-            subjects: sets().filter(|set| is_subject(set)).count(),
-            peers: sets().filter(|set| set.peer_uses > 0).count(),
-            rules: self.policies.policies.iter().map(|(_, entry)| entry.policy.rules.len()).sum(),
-        }
-    }
-
-    /// The place of a pod, for a flow.
-    pub fn pod_at(&self, pod: &Pod) -> Option<usize> {
-        self.endpoints.find(&pod.namespace, &pod.name, &pod.stand_in)
-    }
-
-    /// The place of a service, for a flow.
-    pub fn service_at(&self, service: &Service) -> Option<usize> {
-        self.service_by_name.get(&(service.namespace.clone(), service.name.clone())).copied()
-    }
-
-    /// The policies that apply to a pod, each set's in turn; a policy may come more than once.
-    pub fn policies_of(&self, pod: usize) -> impl Iterator<Item = &Arc<Object>> {
-        let sets = self.endpoints.class_of(pod).map(|class| class.sets.as_slice()).unwrap_or_default();
-        sets.iter().flat_map(|set| &self.sets.sets[*set].policies).map(|policy| self.object(*policy))
-    }
-
-    /// What becomes of a connection.
-    pub fn verdict(&self, flow: &Flow, options: &Options) -> Verdict {
-        let context = Context { snapshot: self, options: *options };
-        match self.side(&context, flow, Direction::Egress) {
-            Verdict::Allow => self.side(&context, flow, Direction::Ingress),
-            refused => refused,
-        }
-    }
-
-    fn side(&self, context: &Context<'_, Engine>, flow: &Flow, direction: Direction) -> Verdict {
-        if direction == Direction::Ingress
-            && let Some(service) = context.entrance(flow)
-        {
-            let refused = self.beyond_pods(context, flow, direction, Endpoint::Service(service), flow.source);
-            if refused != Verdict::Allow {
-                return refused;
-            }
-        }
-        let Ok(endpoint) = subject(context, flow, direction) else { return Verdict::Allow };
-        let (_, peer) = Context::ends(flow, direction);
-        let Endpoint::Pod(pod) = endpoint else {
-            return self.beyond_pods(context, flow, direction, endpoint, peer);
-        };
-        let sets = self.endpoints.class_of(pod).map(|class| class.sets.as_slice()).unwrap_or_default();
-        if let Some(verdict) = self.first_match(context, flow, sets, Stage::Tiers, direction, endpoint, peer)
-        {
-            return verdict;
-        }
-        let own = || sets.iter().map(|set| &self.sets.sets[*set]);
-        if own().any(|set| set.isolations.iter().any(|(isolated, _)| *isolated == direction)) {
-            let mut rules = own().flat_map(|set| set.rules_of(direction, Stage::NetworkPolicy));
-            let allows = |held: &Held| {
-                let rule = self.rule(held);
-                context.unknown(rule).is_none() && context.readable_rule(rule, endpoint, peer, flow)
-            };
-            return if rules.any(allows) { Verdict::Allow } else { Verdict::Deny };
-        }
-        self.first_match(context, flow, sets, Stage::Baseline, direction, endpoint, peer)
-            .unwrap_or(Verdict::Allow)
-    }
-
-    /// First match over the rules of all these sets, merged in their order.
-    #[allow(clippy::too_many_arguments)]
-    fn first_match(
-        &self,
-        context: &Context<'_, Engine>,
-        flow: &Flow,
-        sets: &[SetId],
-        stage: Stage,
-        direction: Direction,
-        endpoint: Endpoint,
-        peer: Party,
-    ) -> Option<Verdict> {
-        let mut lists: Vec<&[Held]> = sets
-            .iter()
-            .map(|set| self.sets.sets[*set].rules_of(direction, stage))
-            .filter(|list| !list.is_empty())
-            .collect();
-        // A pod is in a handful of sets that rules of tiers apply to: the least head of a few lists.
-        while let Some(at) = least(&lists) {
-            let (held, rest) = lists[at].split_first()?;
-            lists[at] = rest;
-            match self.decide(context, held, endpoint, peer, flow) {
-                Decided::Verdict(verdict) => return Some(verdict),
-                Decided::Passed => return None,
-                Decided::No => {}
-            }
-        }
-        None
-    }
-
-    /// Of a node or a service, which NetworkPolicies are not about.
-    fn beyond_pods(
-        &self,
-        context: &Context<'_, Engine>,
-        flow: &Flow,
-        direction: Direction,
-        endpoint: Endpoint,
-        peer: Party,
-    ) -> Verdict {
-        for stage in [Stage::Tiers, Stage::Baseline] {
-            for held in &self.policies.beyond_pods {
-                let own = held.direction == direction && held.stage == stage;
-                if !own || !context.applies(&self.rule(held).subjects, endpoint) {
-                    continue;
-                }
-                match self.decide(context, held, endpoint, peer, flow) {
-                    Decided::Verdict(verdict) => return verdict,
-                    Decided::Passed => break,
-                    Decided::No => {}
-                }
-            }
-        }
-        Verdict::Allow
-    }
-
-    fn decide(
-        &self,
-        context: &Context<'_, Engine>,
-        held: &Held,
-        endpoint: Endpoint,
-        peer: Party,
-        flow: &Flow,
-    ) -> Decided {
-        let rule = self.rule(held);
-        let placed = held.rank.placed;
-        match (context.unknown(rule).is_some(), rule.action) {
-            // What cannot be read fails closed, and so does what stands nowhere.
-            (true, Action::Allow) => return Decided::No,
-            (true, _) => return Decided::Verdict(Verdict::Deny),
-            (false, Action::Allow) if !placed => return Decided::No,
-            _ => {}
-        }
-        if !context.readable_rule(rule, endpoint, peer, flow) {
-            return Decided::No;
-        }
-        match rule.action_for(flow.traffic) {
-            Action::Allow => Decided::Verdict(Verdict::Allow),
-            Action::Deny => Decided::Verdict(Verdict::Deny),
-            Action::Reject => Decided::Verdict(Verdict::Reject),
-            Action::Pass if placed => Decided::Passed,
-            Action::Pass => Decided::Verdict(Verdict::Deny),
-        }
-    }
-}
+use crate::delta::{Content, Does, RuleId, SetId};
+use crate::endpoints::{NONE, number};
+use crate::event::sort;
+use crate::rows::{PeerSets, Row};
+use crate::shapes::Few;
 
 /// How much there is of everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,29 +27,219 @@ pub struct Counts {
     pub pods: usize,
     /// Classes of pods.
     pub classes: usize,
-    /// Sets of pods that rules apply to.
+    /// Policies.
+    pub policies: usize,
+    /// Sets that rules apply to.
     pub subjects: usize,
-    /// Sets of pods that rules name as peers.
-    pub peers: usize,
-    /// Rules.
+    /// Sets that rules name at their other end.
+    pub address_sets: usize,
+    /// Rules, as they are handed on; isolations are not counted.
     pub rules: usize,
+    /// Isolations.
+    pub isolations: usize,
+    /// Sets that are split by what a port's name stands for.
+    pub splits: usize,
 }
 
-enum Decided {
-    Verdict(Verdict),
-    Passed,
-    No,
+/// One side of a connection, as rows are asked about it.
+struct Asked<'a> {
+    engine: &'a Engine,
+    context: Context<'a, Engine>,
+    flow: &'a Flow,
+    direction: Direction,
+    peer: Party,
 }
 
-/// The list with the least head.
-fn least(lists: &[&[Held]]) -> Option<usize> {
-    let mut best: Option<(usize, &Held)> = None;
-    for (at, list) in lists.iter().enumerate() {
-        if let Some(head) = list.first()
-            && best.is_none_or(|(_, held)| head.cmp(held).is_lt())
-        {
-            best = Some((at, head));
+impl Engine {
+    /// How many events have changed something.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// How much there is of everything.
+    pub fn counts(&self) -> Counts {
+        let sets = || self.sets.sets.iter().map(|(_, set)| set);
+        let isolations =
+            self.rows.iter().filter(|(_, entry)| entry.row.does == Does::Isolate).count();
+        Counts {
+            pods: self.endpoints.pods.len(),
+            classes: self.endpoints.classes.len(),
+            policies: self.policies.len(),
+            subjects: sets().filter(|set| set.applied > 0).count(),
+            address_sets: sets().filter(|set| set.seen > set.applied).count(),
+            rules: self.rows.len() - isolations,
+            isolations,
+            splits: self.splits.len() as usize,
         }
     }
-    best.map(|(at, _)| at)
+
+    /// The place of a pod, for a flow.
+    pub fn pod_at(&self, pod: &Pod) -> Option<usize> {
+        self.endpoints.find(&pod.namespace, &pod.name, sort(pod).as_deref()).map(|at| at as usize)
+    }
+
+    /// The place of a service, for a flow.
+    pub fn service_at(&self, service: &Service) -> Option<usize> {
+        let name = ServiceName { namespace: service.namespace.clone(), name: service.name.clone() };
+        self.services.find(&name).map(|at| at as usize)
+    }
+
+    /// The policies that apply to a pod, each set's in turn and in no order; a policy may come more than once.
+    pub fn policies_of(&self, pod: usize) -> impl Iterator<Item = &Arc<Object>> {
+        let class = self.endpoints.class_of(number(pod));
+        let sets = class.map(|class| class.sets.as_slice()).unwrap_or_default();
+        let policies = sets.iter().flat_map(|(set, _)| &self.sets.sets[*set].policies);
+        policies.map(|policy| self.policies.object(*policy))
+    }
+
+    /// What becomes of a connection between places of this index: [`Engine::flow`], [`Engine::pod_at`].
+    pub fn verdict(&self, flow: &Flow, options: &Options) -> Verdict {
+        match self.side(flow, options, Direction::Egress) {
+            Verdict::Allow => self.side(flow, options, Direction::Ingress),
+            refused => refused,
+        }
+    }
+
+    fn side(&self, flow: &Flow, options: &Options, direction: Direction) -> Verdict {
+        let context = Context { snapshot: self, options: *options };
+        let (_, peer) = Context::ends(flow, direction);
+        let asked = Asked { engine: self, context, flow, direction, peer };
+        if direction == Direction::Ingress
+            && let Some(service) = context.entrance(flow)
+        {
+            let refused = asked.beyond_pods(self.services.sets(number(service)));
+            if refused != Verdict::Allow {
+                return refused;
+            }
+        }
+        match subject(&context, flow, direction) {
+            Err(_) => Verdict::Allow,
+            Ok(Endpoint::Pod(pod)) => {
+                let class = self.endpoints.class_of(number(pod));
+                let sets: Few = class.map(|class| class.holders().collect()).unwrap_or_default();
+                asked.pod(&sets)
+            }
+            Ok(Endpoint::Node(node)) => asked.beyond_pods(self.hosts.sets(number(node))),
+            Ok(Endpoint::Service(service)) => asked.beyond_pods(self.services.sets(number(service))),
+        }
+    }
+
+    /// Whether a connection is with somebody in a set.
+    fn is_in(&self, set: SetId, party: Party, flow: &Flow, context: &Context<'_, Engine>) -> bool {
+        match &*self.sets.sets[set].content {
+            Content::Pods(..) => match party.who {
+                Who::Pod(pod) => self.endpoints.class_of(number(pod)).is_some_and(|class| class.is_in(set)),
+                _ => false,
+            },
+            Content::Nodes(_) => context
+                .node_of(party)
+                .is_some_and(|node| self.hosts.sets(number(node)).binary_search(&set).is_ok()),
+            Content::Addresses(ranges) => {
+                let covered = context.options.ip_block_matches_pods || !context.is_pod(party);
+                covered && party.address.is_some_and(|address| ranges.contains(address))
+            }
+            Content::Names(_) => party.address.is_some_and(|address| self.names.holds(set, address)),
+            Content::Service(_) => {
+                flow.via.is_some_and(|via| self.services.sets(number(via)).contains(&set))
+            }
+        }
+    }
+}
+
+// === impl Asked ===
+
+impl Asked<'_> {
+    fn pod(&self, sets: &[SetId]) -> Verdict {
+        if let Some(verdict) = self.first_match(sets, Stage::Tiers) {
+            return verdict;
+        }
+        let own = || sets.iter().map(|set| &self.engine.sets.sets[*set]);
+        if own().any(|set| set.isolated[self.direction as usize] > 0) {
+            let mut rows = own().flat_map(|set| &set.allows).map(|row| &self.engine.rows[*row].row);
+            let allows = |row: &Row| row.direction == self.direction && self.matches(row);
+            return if rows.any(allows) { Verdict::Allow } else { Verdict::Deny };
+        }
+        self.first_match(sets, Stage::Baseline).unwrap_or(Verdict::Allow)
+    }
+
+    /// Of a node or a service, which NetworkPolicies are not about.
+    fn beyond_pods(&self, sets: &[SetId]) -> Verdict {
+        let decided = self.first_match(sets, Stage::Tiers);
+        decided.or_else(|| self.first_match(sets, Stage::Baseline)).unwrap_or(Verdict::Allow)
+    }
+
+    /// First match over the rows of all these sets, merged in their order.
+    fn first_match(&self, sets: &[SetId], stage: Stage) -> Option<Verdict> {
+        let rows = &self.engine.rows;
+        let mut lists: Vec<&[RuleId]> = sets
+            .iter()
+            .map(|set| self.engine.sets.sets[*set].ranked_of(rows, self.direction, stage))
+            .filter(|list| !list.is_empty())
+            .collect();
+        // A pod is in a handful of sets that rules of tiers apply to: the least head of a few lists.
+        while let Some(at) = self.least(&lists) {
+            let (row, rest) = lists[at].split_first()?;
+            lists[at] = rest;
+            let row = &rows[*row].row;
+            if !self.matches(row) {
+                continue;
+            }
+            return match row.does {
+                Does::Act(Action::Allow) if !self.fulfils_conditions(row) => Some(Verdict::Deny),
+                Does::Act(Action::Allow) => Some(Verdict::Allow),
+                Does::Act(Action::Deny) => Some(Verdict::Deny),
+                Does::Act(Action::Reject) => Some(Verdict::Reject),
+                Does::Act(Action::Pass) | Does::Isolate => None,
+            };
+        }
+        None
+    }
+
+    /// The list with the least head.
+    fn least(&self, lists: &[&[RuleId]]) -> Option<usize> {
+        let mut best: Option<(usize, RuleId)> = None;
+        for (at, list) in lists.iter().enumerate() {
+            if let Some(head) = list.first()
+                && best.is_none_or(|(_, row)| self.engine.compare_rows(*head, row) == Ordering::Less)
+            {
+                best = Some((at, *head));
+            }
+        }
+        best.map(|(at, _)| at)
+    }
+
+    /// HTTP and TLS are inside of TCP: what conditions on them cannot hold for is dropped.
+    fn fulfils_conditions(&self, row: &Row) -> bool {
+        let carried = self.engine.policies.carried(row.policy, row.rule);
+        !carried.has_conditions() || self.flow.traffic.protocol == Protocol::Tcp
+    }
+
+    fn matches(&self, row: &Row) -> bool {
+        self.carries(row)
+            && match &row.peers {
+                PeerSets::Any => true,
+                sets => sets.as_slice().iter().any(|set| self.is_in(*set, self.peer)),
+            }
+            && (row.destination == NONE || self.is_in(row.destination, self.flow.destination))
+    }
+
+    fn carries(&self, row: &Row) -> bool {
+        let traffic = self.flow.traffic;
+        let carried = self.engine.policies.carried(row.policy, row.rule);
+        match row.port {
+            None => match carried.traffic() {
+                TrafficMatches::Any => true,
+                matches => self.context.traffics(matches, self.flow),
+            },
+            Some((named, protocol, port)) => {
+                traffic.protocol == protocol
+                    && traffic.port == port
+                    && carried.named[named as usize].may_come_from(traffic)
+            }
+        }
+    }
+
+    fn is_in(&self, set: SetId, party: Party) -> bool {
+        self.engine.is_in(set, party, self.flow, &self.context)
+    }
 }

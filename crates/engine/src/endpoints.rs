@@ -1,36 +1,56 @@
 //! Pods and their namespaces, and the classes they fall into.
+//!
+//! A **class** is the pods of one kind in one namespace: whatever a set says of one of them, it says of all.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
 
 use palisade_model::cluster::{NAMESPACE_NAME_LABEL, Namespace, Pod};
 use palisade_model::label::Labels;
-use slab::Slab;
+use palisade_model::matching::PodFacts;
+use smallvec::SmallVec;
 use smol_str::SmolStr;
 
-use crate::change::{Member, SetId};
+use crate::arena::Arena;
+use crate::delta::{Member, MemberKind, SetId};
+use crate::shapes::{Few, Kind, Shapes};
 use crate::table::{Index, Table};
+
+/// Nobody's number.
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// Pods, namespaces and classes.
 #[derive(Debug, Default)]
 pub(crate) struct Endpoints {
-    pods: Slab<PodEntry>,
-    /// By namespace, name and kind of template.
+    pub(crate) pods: Arena<PodEntry>,
+    /// By namespace, name and sort.
     pod_by_name: Table,
-    pub(crate) namespaces: Slab<NamespaceEntry>,
-    namespace_by_name: HashMap<SmolStr, usize>,
-    pub(crate) classes: Slab<Class>,
-    /// By what makes it one.
-    class_by_content: Table,
-    /// Which classes have a label, for selectors that ask for it in all namespaces.
-    by_label: Index,
+    pub(crate) namespaces: Arena<NamespaceEntry>,
+    namespace_by_name: HashMap<SmolStr, u32>,
+    namespace_by_label: Index,
+    pub(crate) shapes: Shapes,
+    pub(crate) classes: Arena<Class>,
+    /// By namespace and kind.
+    class_by_content: HashMap<(u32, u32), u32>,
 }
 
+/// A pod, with what is not in its shape.
 #[derive(Debug)]
-struct PodEntry {
-    pod: Pod,
-    namespace: usize,
+pub(crate) struct PodEntry {
+    pub(crate) member: Arc<Member>,
+    pub(crate) namespace: u32,
+    shape: u32,
+    place_in_shape: u32,
     /// Its class, and its place there. Pods that no selector finds have none.
-    class: Option<(usize, usize)>,
+    pub(crate) class: u32,
+    place_in_class: u32,
+    /// The node it runs on, by number.
+    pub(crate) host: u32,
+    host_addresses: Box<[IpAddr]>,
+    pub(crate) host_network: bool,
+    pub(crate) terminated: bool,
+    pub(crate) ready: bool,
 }
 
 /// A namespace that is declared, or that some pod is in.
@@ -38,225 +58,349 @@ struct PodEntry {
 pub(crate) struct NamespaceEntry {
     pub(crate) namespace: Namespace,
     declared: bool,
-    pods: usize,
-    pub(crate) class_list: Vec<usize>,
+    pods: u32,
+    pub(crate) classes: Few,
+    /// The pods that no selector finds.
+    others: Few,
 }
 
-/// Pods that no selector tells apart.
+/// Pods that no rule tells apart.
 #[derive(Debug)]
 pub(crate) struct Class {
-    pub(crate) namespace: usize,
-    pub(crate) labels: Labels,
-    pub(crate) account: SmolStr,
-    pub(crate) external: bool,
-    pub(crate) pods: Vec<usize>,
-    /// The sets that hold it, sorted.
-    pub(crate) sets: Vec<SetId>,
+    pub(crate) namespace: u32,
+    pub(crate) kind: u32,
+    pub(crate) pods: Few,
+    /// The sets that hold it, sorted, and its place in each.
+    pub(crate) sets: Holders,
+    place_in_namespace: u32,
+    place_in_kind: u32,
 }
 
-/// A pod that went into a class.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Placed {
-    /// The pod.
-    pub(crate) pod: usize,
-    /// Its class.
-    pub(crate) class: usize,
-    /// Whether the class is new.
-    pub(crate) new: bool,
+/// Sets that hold something, sorted, with its place there.
+pub(crate) type Holders = SmallVec<[(SetId, u32); 3]>;
+
+// === impl Class ===
+
+impl Class {
+    /// Whether a set holds it.
+    pub(crate) fn is_in(&self, set: SetId) -> bool {
+        self.sets.binary_search_by_key(&set, |(other, _)| *other).is_ok()
+    }
+
+    /// The sets that hold it.
+    pub(crate) fn holders(&self) -> impl Iterator<Item = SetId> {
+        self.sets.iter().map(|(set, _)| *set)
+    }
 }
 
 // === impl Endpoints ===
 
 impl Endpoints {
-    pub(crate) fn pod(&self, at: usize) -> &Pod {
-        &self.pods[at].pod
-    }
-
-    pub(crate) fn pod_count(&self) -> usize {
-        self.pods.len()
-    }
-
-    pub(crate) fn namespace_of(&self, pod: usize) -> &Namespace {
+    pub(crate) fn namespace_of(&self, pod: u32) -> &Namespace {
         &self.namespaces[self.pods[pod].namespace].namespace
     }
 
-    pub(crate) fn class_of(&self, pod: usize) -> Option<&Class> {
-        self.pods[pod].class.map(|(class, _)| &self.classes[class])
+    pub(crate) fn class_of(&self, pod: u32) -> Option<&Class> {
+        let class = self.pods[pod].class;
+        (class != NONE).then(|| &self.classes[class])
     }
 
-    pub(crate) fn find(
-        &self,
-        namespace: &SmolStr,
-        name: &SmolStr,
-        stand_in: &Option<SmolStr>,
-    ) -> Option<usize> {
-        self.pod_by_name.find(&(namespace, name, stand_in), |at| {
-            let pod = &self.pods[at].pod;
-            pod.name == *name && pod.namespace == *namespace && pod.stand_in == *stand_in
+    pub(crate) fn kind(&self, class: &Class) -> &Kind {
+        &self.shapes.kinds[class.kind].kind
+    }
+
+    pub(crate) fn labels(&self, pod: u32) -> &Labels {
+        &self.shapes.shapes[self.pods[pod].shape].labels
+    }
+
+    pub(crate) fn facts(&self, pod: u32) -> PodFacts<'_> {
+        let entry = &self.pods[pod];
+        let shape = &self.shapes.shapes[entry.shape];
+        PodFacts {
+            node: entry.member.node.as_ref(),
+            host_addresses: &entry.host_addresses,
+            ports: &shape.ports,
+            host_network: entry.host_network,
+            external: shape.external,
+            stand_in: matches!(entry.member.kind, MemberKind::Template(_)),
+        }
+    }
+
+    pub(crate) fn find(&self, namespace: &str, name: &str, sort: Option<&str>) -> Option<u32> {
+        let hash = self.pod_by_name.hash(&(namespace, name, sort));
+        self.pod_by_name.find(hash, |at| {
+            let member = &self.pods[at].member;
+            member.name == name && member.namespace == namespace && member.sort() == sort
         })
     }
 
-    pub(crate) fn namespace(&self, name: &str) -> Option<usize> {
+    pub(crate) fn namespace(&self, name: &str) -> Option<u32> {
         self.namespace_by_name.get(name).copied()
     }
 
-    /// The classes that have a label, anywhere.
-    pub(crate) fn with_label(&self, label: (&str, &str)) -> &[usize] {
-        self.by_label.get(&label)
+    /// The namespaces that have a label, and perhaps others.
+    pub(crate) fn with_namespace_label(&self, label: (&str, &str)) -> &[u32] {
+        self.namespace_by_label.get(&label)
     }
 
-    /// A pod as a member of a set.
-    pub(crate) fn member(&self, pod: usize) -> Member {
-        let pod = &self.pods[pod].pod;
-        Member {
-            namespace: pod.namespace.clone(),
-            name: pod.name.clone(),
-            addresses: pod.addresses.clone(),
-            node: pod.node.clone(),
-        }
-    }
-
-    /// Puts a new pod in its place.
-    pub(crate) fn insert(&mut self, pod: Pod) -> (usize, Option<Placed>) {
-        let namespace = self.namespace_or_new(&pod.namespace);
+    /// Puts a new pod in its place, without a class yet. Whether its namespace is new.
+    pub(crate) fn insert(&mut self, pod: &Pod, host: u32) -> (u32, bool) {
+        let (namespace, new) = self.namespace_or_new(&pod.namespace);
         self.namespaces[namespace].pods += 1;
-        let hash = self.pod_by_name.hash(&(&pod.namespace, &pod.name, &pod.stand_in));
-        let selectable = !pod.host_network && !pod.terminated;
-        let at = self.pods.insert(PodEntry { pod, namespace, class: None });
+        let member = Arc::new(Member::from(pod));
+        let hash = self.pod_by_name.hash(&(&*member.namespace, &*member.name, member.sort()));
+        let shape = self.shapes.of(pod);
+        let at = self.pods.insert(PodEntry {
+            member,
+            namespace,
+            shape,
+            place_in_shape: number(self.shapes.shapes[shape].pods.len()),
+            class: NONE,
+            place_in_class: NONE,
+            host,
+            host_addresses: pod.host_addresses.as_slice().into(),
+            host_network: pod.host_network,
+            terminated: pod.terminated,
+            ready: pod.ready,
+        });
+        self.shapes.shapes[shape].pods.push(at);
+        if !self.is_selectable(at) {
+            self.namespaces[namespace].others.push(at);
+        }
         self.pod_by_name.insert(hash, at);
-        let placed = selectable.then(|| self.place(at));
-        (at, placed)
+        (at, new)
     }
 
-    fn place(&mut self, at: usize) -> Placed {
-        let entry = &self.pods[at];
-        let (pod, namespace) = (&entry.pod, entry.namespace);
-        let content = (namespace, &pod.labels, &pod.account, pod.external);
-        let found = self.class_by_content.find(&content, |class| self.classes[class].content() == content);
-        let (class, new) = match found {
-            Some(class) => (class, false),
-            None => (self.new_class(at, namespace), true),
-        };
-        let pods = &mut self.classes[class].pods;
-        pods.push(at);
-        let place = pods.len() - 1;
-        self.pods[at].class = Some((class, place));
-        Placed { pod: at, class, new }
+    /// A pod is not found by its name any more: it is about to go.
+    pub(crate) fn hide(&mut self, pod: u32) {
+        let member = &self.pods[pod].member;
+        let hash = self.pod_by_name.hash(&(&*member.namespace, &*member.name, member.sort()));
+        self.pod_by_name.remove(hash, pod);
     }
 
-    fn new_class(&mut self, pod: usize, namespace: usize) -> usize {
-        let pod = &self.pods[pod].pod;
+    /// Removes a pod that is hidden and has left its class. Its namespace may be gone with it.
+    pub(crate) fn remove(&mut self, pod: u32) -> Option<Namespace> {
+        let entry = self.pods.remove(pod);
+        let pods = &mut self.shapes.shapes[entry.shape].pods;
+        pods.swap_remove(entry.place_in_shape as usize);
+        if let Some(moved) = pods.get(entry.place_in_shape as usize) {
+            self.pods[*moved].place_in_shape = entry.place_in_shape;
+        }
+        if self.shapes.shapes[entry.shape].pods.is_empty() {
+            self.shapes.forget(entry.shape);
+        }
+        let home = &mut self.namespaces[entry.namespace];
+        home.pods -= 1;
+        home.others.retain(|other| *other != pod);
+        self.forget_namespace(entry.namespace)
+    }
+
+    /// All pods of a namespace.
+    pub(crate) fn pods_in(&self, namespace: u32) -> impl Iterator<Item = u32> {
+        let entry = &self.namespaces[namespace];
+        let found = entry.classes.iter().flat_map(|class| &self.classes[*class].pods);
+        found.chain(&entry.others).copied()
+    }
+
+    /// Whether selectors find it.
+    pub(crate) fn is_selectable(&self, pod: u32) -> bool {
+        let entry = &self.pods[pod];
+        !entry.host_network && !entry.terminated
+    }
+
+    /// The class that a pod belongs to, and whether it is new. The pod is not in it yet.
+    pub(crate) fn class_for(&mut self, pod: u32) -> (u32, bool) {
+        let entry = &self.pods[pod];
+        let (namespace, kind) = (entry.namespace, self.shapes.shapes[entry.shape].kind);
+        if let Some(class) = self.class_by_content.get(&(namespace, kind)) {
+            return (*class, false);
+        }
         let class = self.classes.insert(Class {
             namespace,
-            labels: pod.labels.clone(),
-            account: pod.account.clone(),
-            external: pod.external,
-            pods: Vec::new(),
-            sets: Vec::new(),
+            kind,
+            pods: Few::new(),
+            sets: Holders::new(),
+            place_in_namespace: number(self.namespaces[namespace].classes.len()),
+            place_in_kind: number(self.shapes.kinds[kind].classes.len()),
         });
-        let hash = self.class_by_content.hash(&self.classes[class].content());
-        self.class_by_content.insert(hash, class);
-        self.namespaces[namespace].class_list.push(class);
-        for label in pod.labels.iter() {
-            self.by_label.add(&label, class);
-        }
-        class
+        self.class_by_content.insert((namespace, kind), class);
+        self.namespaces[namespace].classes.push(class);
+        self.shapes.kinds[kind].classes.push(class);
+        (class, true)
+    }
+
+    /// Puts a pod into a class.
+    pub(crate) fn join(&mut self, pod: u32, class: u32) {
+        let pods = &mut self.classes[class].pods;
+        pods.push(pod);
+        let place = number(pods.len() - 1);
+        let entry = &mut self.pods[pod];
+        (entry.class, entry.place_in_class) = (class, place);
     }
 
     /// Takes a pod out of its class. The class stays until [`Endpoints::forget`] is told.
-    pub(crate) fn leave(&mut self, pod: usize) -> Option<usize> {
-        let (class, place) = self.pods[pod].class.take()?;
+    pub(crate) fn leave(&mut self, pod: u32) {
+        let entry = &mut self.pods[pod];
+        let (class, place) = (entry.class, entry.place_in_class);
+        (entry.class, entry.place_in_class) = (NONE, NONE);
         let pods = &mut self.classes[class].pods;
-        pods.swap_remove(place);
-        if let Some(moved) = pods.get(place).copied() {
-            self.pods[moved].class = Some((class, place));
+        pods.swap_remove(place as usize);
+        if let Some(moved) = pods.get(place as usize).copied() {
+            self.pods[moved].place_in_class = place;
         }
-        Some(class)
-    }
-
-    /// Removes a pod that has left its class.
-    pub(crate) fn remove(&mut self, pod: usize) {
-        let entry = self.pods.remove(pod);
-        let gone = &entry.pod;
-        self.pod_by_name.remove(&(&gone.namespace, &gone.name, &gone.stand_in), pod);
-        self.namespaces[entry.namespace].pods -= 1;
-        self.forget_namespace(entry.namespace);
-    }
-
-    /// Changes what no selector sees of a pod.
-    pub(crate) fn replace(&mut self, at: usize, pod: Pod) {
-        self.pods[at].pod = pod;
     }
 
     /// Removes a class that has no pods any more; its sets have been told.
-    pub(crate) fn forget(&mut self, class: usize) {
+    pub(crate) fn forget(&mut self, class: u32) {
         let gone = self.classes.remove(class);
-        self.class_by_content.remove(&gone.content(), class);
-        self.namespaces[gone.namespace].class_list.retain(|other| *other != class);
-        for label in gone.labels.iter() {
-            self.by_label.take(&label, class);
+        self.class_by_content.remove(&(gone.namespace, gone.kind));
+        let siblings = &mut self.namespaces[gone.namespace].classes;
+        siblings.swap_remove(gone.place_in_namespace as usize);
+        if let Some(moved) = siblings.get(gone.place_in_namespace as usize) {
+            self.classes[*moved].place_in_namespace = gone.place_in_namespace;
+        }
+        let cousins = &mut self.shapes.kinds[gone.kind].classes;
+        cousins.swap_remove(gone.place_in_kind as usize);
+        if let Some(moved) = cousins.get(gone.place_in_kind as usize) {
+            self.classes[*moved].place_in_kind = gone.place_in_kind;
         }
     }
 
-    fn namespace_or_new(&mut self, name: &SmolStr) -> usize {
+    fn namespace_or_new(&mut self, name: &SmolStr) -> (u32, bool) {
         if let Some(at) = self.namespace_by_name.get(name) {
-            return *at;
+            return (*at, false);
         }
-        let namespace = Namespace { name: name.clone(), labels: Labels::default(), at: None };
         let at = self.namespaces.insert(NamespaceEntry {
-            namespace: named(namespace),
+            namespace: bare(name),
             declared: false,
             pods: 0,
-            class_list: Vec::new(),
+            classes: Few::new(),
+            others: Few::new(),
         });
         self.namespace_by_name.insert(name.clone(), at);
-        at
+        self.note_labels(at, true);
+        (at, true)
     }
 
-    /// Declares a namespace; its place, if its labels have changed.
-    pub(crate) fn declare(&mut self, namespace: Namespace) -> Option<usize> {
-        let at = self.namespace_or_new(&namespace.name);
+    /// Declares a namespace: its place, and how it was before, if it is new or its labels have changed.
+    pub(crate) fn declare(&mut self, mut namespace: Namespace) -> (u32, Option<Before>) {
+        let (at, new) = self.namespace_or_new(&namespace.name);
         let entry = &mut self.namespaces[at];
         entry.declared = true;
-        let namespace = named(namespace);
+        namespace.labels.set(NAMESPACE_NAME_LABEL.into(), namespace.name.clone());
         let changed = entry.namespace.labels != namespace.labels;
-        entry.namespace = namespace;
-        changed.then_some(at)
+        let before = self.replace_namespace(at, namespace);
+        let before = match (new, changed) {
+            (true, _) => Some(Before::Nothing),
+            (false, true) => Some(Before::Was(before)),
+            (false, false) => None,
+        };
+        (at, before)
     }
 
     /// Takes a declaration back: a namespace with pods stays, without labels of its own.
-    pub(crate) fn undeclare(&mut self, name: &SmolStr) -> Option<usize> {
+    pub(crate) fn undeclare(&mut self, name: &str) -> Option<Undeclared> {
         let at = self.namespace(name)?;
         self.namespaces[at].declared = false;
-        if self.namespaces[at].pods == 0 {
-            self.forget_namespace(at);
+        if let Some(gone) = self.forget_namespace(at) {
+            return Some(Undeclared::Gone(gone));
+        }
+        let bare = bare(&self.namespaces[at].namespace.name);
+        if self.namespaces[at].namespace.labels == bare.labels {
             return None;
         }
-        let bare = named(Namespace { name: name.clone(), labels: Labels::default(), at: None });
-        let changed = self.namespaces[at].namespace.labels != bare.labels;
-        self.namespaces[at].namespace = bare;
-        changed.then_some(at)
+        let before = self.replace_namespace(at, bare);
+        Some(Undeclared::Bare(at, before))
     }
 
-    fn forget_namespace(&mut self, at: usize) {
+    fn replace_namespace(&mut self, at: u32, namespace: Namespace) -> Namespace {
+        self.note_labels(at, false);
+        let before = std::mem::replace(&mut self.namespaces[at].namespace, namespace);
+        self.note_labels(at, true);
+        before
+    }
+
+    fn note_labels(&mut self, at: u32, there: bool) {
+        for label in self.namespaces[at].namespace.labels.iter() {
+            if there {
+                self.namespace_by_label.add(&label, at);
+            } else {
+                self.namespace_by_label.take(&label, at);
+            }
+        }
+    }
+
+    fn forget_namespace(&mut self, at: u32) -> Option<Namespace> {
         let entry = &self.namespaces[at];
-        if entry.pods == 0 && !entry.declared {
-            let gone = self.namespaces.remove(at);
-            self.namespace_by_name.remove(&gone.namespace.name);
+        if entry.pods > 0 || entry.declared {
+            return None;
+        }
+        self.note_labels(at, false);
+        let gone = self.namespaces.remove(at).namespace;
+        self.namespace_by_name.remove(&gone.name);
+        Some(gone)
+    }
+}
+
+/// How a namespace was.
+#[derive(Debug)]
+pub(crate) enum Before {
+    /// It was not there.
+    Nothing,
+    /// Like this.
+    Was(Namespace),
+}
+
+/// What became of a namespace that is not declared any more.
+#[derive(Debug)]
+pub(crate) enum Undeclared {
+    /// It is gone.
+    Gone(Namespace),
+    /// It is still there, and has other labels than before.
+    Bare(u32, Namespace),
+}
+
+/// A namespace that carries only its name, as every namespace does.
+fn bare(name: &SmolStr) -> Namespace {
+    let labels = Labels::new([(NAMESPACE_NAME_LABEL.into(), name.clone())]);
+    Namespace { name: name.clone(), labels, at: None }
+}
+
+/// A length as a number: nothing here is longer than there are numbers for it.
+#[expect(clippy::cast_possible_truncation, reason = "four thousand million objects fit in no memory")]
+pub(crate) fn number(length: usize) -> u32 {
+    length as u32
+}
+
+// === impl Member ===
+
+impl From<&Pod> for Member {
+    fn from(pod: &Pod) -> Self {
+        let kind = match &pod.stand_in {
+            Some(kind) => MemberKind::Template(kind.clone()),
+            None if pod.external => MemberKind::Entity,
+            None => MemberKind::Pod,
+        };
+        Member {
+            kind,
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            addresses: pod.addresses.as_slice().into(),
+            node: pod.node.clone(),
         }
     }
 }
 
-// === impl Class ===
-
-impl Class {
-    fn content(&self) -> (usize, &Labels, &SmolStr, bool) {
-        (self.namespace, &self.labels, &self.account, self.external)
+impl Member {
+    /// What tells it from a pod of the same name: the kind of workload it is the template of, or that it is no pod.
+    pub(crate) fn sort(&self) -> Option<&str> {
+        match &self.kind {
+            MemberKind::Template(kind) => Some(kind),
+            MemberKind::Entity => Some(ENTITY),
+            _ => None,
+        }
     }
 }
 
-/// Every namespace carries its name as a label.
-fn named(mut namespace: Namespace) -> Namespace {
-    namespace.labels.set(NAMESPACE_NAME_LABEL.into(), namespace.name.clone());
-    namespace
-}
+/// What an external entity is, beside the kinds of workloads.
+pub(crate) const ENTITY: &str = "ExternalEntity";

@@ -8,6 +8,8 @@ use palisade_model::group::{Group, GroupName};
 use palisade_model::policy::{Object, Policy};
 use smol_str::SmolStr;
 
+use crate::endpoints::ENTITY;
+
 /// A change.
 #[derive(Debug, Clone)]
 #[allow(clippy::large_enum_variant, reason = "events are handed over one by one and not kept")]
@@ -46,7 +48,7 @@ pub enum Item {
 pub enum Key {
     /// A namespace, by name.
     Namespace(SmolStr),
-    /// A pod: namespace, name, and for a template the kind it is of.
+    /// A pod: namespace, name, and where it is no pod what it is: the kind of a template, or `ExternalEntity`.
     Pod(SmolStr, SmolStr, Option<SmolStr>),
     /// A node, by name.
     Node(SmolStr),
@@ -84,7 +86,7 @@ impl Item {
     pub fn key(&self) -> Key {
         match self {
             Item::Namespace(namespace) => Key::Namespace(namespace.name.clone()),
-            Item::Pod(pod) => Key::Pod(pod.namespace.clone(), pod.name.clone(), pod.stand_in.clone()),
+            Item::Pod(pod) => Key::Pod(pod.namespace.clone(), pod.name.clone(), sort(pod)),
             Item::Node(node) => Key::Node(node.name.clone()),
             Item::Service(service) => Key::Service(service.namespace.clone(), service.name.clone()),
             Item::Endpoints(name, endpoints) => {
@@ -96,6 +98,11 @@ impl Item {
             Item::Name(name, _) => Key::Name(name.clone()),
         }
     }
+}
+
+/// What tells a template or an external entity from a pod of the same name.
+pub(crate) fn sort(pod: &Pod) -> Option<SmolStr> {
+    pod.stand_in.clone().or_else(|| pod.external.then(|| SmolStr::new_static(ENTITY)))
 }
 
 // === impl PolicyKey ===

@@ -1,72 +1,227 @@
-//! A whole world at once: for questions about files, and for tests.
+//! Deltas for any number of readers, none of whom the writer waits for.
+//!
+//! ```text
+//!   base ──► delta ──► delta ──► delta ──► (the next one)
+//!    ▲ a view           ▲ some reader       ▲ the writer
+//! ```
+//!
+//! The deltas since a view, the **base**, are a chain that only grows at its end. A reader starts with the base and follows
+//! the chain at its own pace, on whatever thread; what every reader has passed, and the base has, is freed. Nobody takes a
+//! lock: the writer sets the end of the chain, once.
+//!
+//! The chain would grow for ever if the base stayed. To fold a long chain into the base is work in the size of the
+//! cluster, so the writer does not do it: a reader that has followed has a view anyway, and hands it in with
+//! [`Feed::rebase`].
 
-use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
 
-use palisade_model::flow::{Flow, Party, Who};
-use palisade_model::matching::Cluster;
-use palisade_model::snapshot::{Objects, Snapshot};
-use smol_str::format_smolstr;
+use crate::delta::Delta;
+use crate::view::{OutOfStep, View};
 
-use crate::Engine;
-use crate::event::{Event, Item, Key};
+/// The writer's end.
+#[derive(Debug)]
+pub struct Feed {
+    base: Arc<View>,
+    /// What follows the base.
+    first: Arc<Link>,
+    last: Arc<Link>,
+    /// How many deltas there are since the base.
+    length: usize,
+}
 
-impl Engine {
-    /// The index of these objects. The pods are the snapshot's, which has put stand-ins among them.
-    pub fn of(objects: &Objects, snapshot: &Snapshot) -> Engine {
-        let mut engine = Engine::default();
-        engine.relist(&BTreeSet::new(), objects, snapshot);
-        engine
+/// A reader's end: a view, and what follows it.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    base: Arc<View>,
+    next: Arc<Link>,
+}
+
+/// A place in the chain: nothing yet, or a delta and the next place.
+#[derive(Debug, Default)]
+struct Link(OnceLock<(Arc<Delta>, Arc<Link>)>);
+
+// === impl Feed ===
+
+impl Feed {
+    /// Starts with what there is.
+    pub fn new(view: View) -> Self {
+        let last = Arc::new(Link::default());
+        Feed { base: Arc::new(view), first: Arc::clone(&last), last, length: 0 }
     }
 
-    /// These objects are all there is: what was there before and is not among them goes. Says what is there now.
-    pub fn relist(
-        &mut self,
-        before: &BTreeSet<Key>,
-        objects: &Objects,
-        snapshot: &Snapshot,
-    ) -> BTreeSet<Key> {
-        let items = items(objects, snapshot);
-        let now: BTreeSet<Key> = items.iter().map(Item::key).collect();
-        for gone in before.difference(&now) {
-            self.apply(Event::Delete(gone.clone()));
+    /// Hands a delta on. One that changes nothing is not worth a place.
+    pub fn push(&mut self, delta: Delta) {
+        if delta.changes.is_empty() {
+            return;
         }
-        for item in items {
-            self.apply(Event::Apply(item));
+        let next = Arc::new(Link::default());
+        if self.last.0.set((Arc::new(delta), Arc::clone(&next))).is_ok() {
+            self.last = next;
+            self.length += 1;
         }
-        now
     }
 
-    /// A flow of a snapshot, with the index's own places; `None` when somebody in it is not here.
-    pub fn flow(&self, snapshot: &Snapshot, flow: &Flow) -> Option<Flow> {
-        let party = |party: Party| {
-            let who = match party.who {
-                Who::Pod(pod) => Who::Pod(self.pod_at(&snapshot.pods()[pod])?),
-                Who::Node(node) => Who::Node(self.node_named(&snapshot.nodes()[node].name)?),
-                Who::Outside => Who::Outside,
-            };
-            Some(Party { who, ..party })
-        };
-        let via = match flow.via {
-            Some(via) => Some(self.service_at(&snapshot.services()[via])?),
-            None => None,
-        };
-        Some(Flow { source: party(flow.source)?, destination: party(flow.destination)?, via, ..*flow })
+    /// A new reader. This takes no time: the view it starts with is shared, and it follows by itself.
+    pub fn reader(&self) -> Reader {
+        Reader { base: Arc::clone(&self.base), next: Arc::clone(&self.first) }
+    }
+
+    /// How many deltas a new reader has to follow: how urgent it is to rebase.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Takes a reader's place as the new beginning. Nothing happens if that is older than the one there is.
+    pub fn rebase(&mut self, reader: &Reader) {
+        if reader.base.epoch() <= self.base.epoch() {
+            return;
+        }
+        self.base = Arc::clone(&reader.base);
+        self.first = Arc::clone(&reader.next);
+        let rest = std::iter::successors(self.first.0.get(), |(_, next)| next.0.get());
+        self.length = rest.count();
     }
 }
 
-fn items(objects: &Objects, snapshot: &Snapshot) -> Vec<Item> {
-    let mut items = Vec::new();
-    items.extend(objects.namespaces.iter().cloned().map(Item::Namespace));
-    items.extend(objects.nodes.iter().cloned().map(Item::Node));
-    items.extend(objects.tiers.iter().map(|(name, tier)| Item::Tier(name.clone(), *tier)));
-    items.extend(objects.services.iter().cloned().map(Item::Service));
-    let endpoints = objects.endpoints.iter().enumerate();
-    items
-        .extend(endpoints.map(|(at, endpoints)| Item::Endpoints(format_smolstr!("{at}"), endpoints.clone())));
-    items.extend(objects.groups.iter().cloned().map(Item::Group));
-    let names = objects.names.iter();
-    items.extend(names.map(|(name, addresses)| Item::Name(name.as_str().into(), addresses.clone())));
-    items.extend(snapshot.pods().iter().cloned().map(Item::Pod));
-    items.extend(objects.policies.iter().cloned().map(Item::Policy));
-    items
+// === impl Reader ===
+
+impl Reader {
+    /// The view at this place, which is whole: all of some epoch, and nothing of the next.
+    pub fn view(&self) -> &Arc<View> {
+        &self.base
+    }
+
+    /// The next delta, if there is one yet. The view stays where it is; see [`Reader::catch_up`].
+    pub fn next_delta(&mut self) -> Option<Arc<Delta>> {
+        let (delta, next) = self.next.0.get()?;
+        let (delta, next) = (Arc::clone(delta), Arc::clone(next));
+        self.next = next;
+        Some(delta)
+    }
+
+    /// Brings the view up to the last delta there is.
+    pub fn catch_up(&mut self) -> Result<&Arc<View>, OutOfStep> {
+        while let Some(delta) = self.next_delta() {
+            Arc::make_mut(&mut self.base).follow(&delta)?;
+        }
+        Ok(&self.base)
+    }
+}
+
+// === impl Link ===
+
+/// A long chain is freed link by link: one inside of the other would need a stack as long.
+impl Drop for Link {
+    fn drop(&mut self) {
+        let mut rest = self.0.take().map(|(_, next)| next);
+        while let Some(next) = rest {
+            rest = Arc::into_inner(next).and_then(|mut link| link.0.take()).map(|(_, next)| next);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use palisade_model::cluster::Pod;
+    use palisade_model::label::Labels;
+    use palisade_model::label::Selector;
+    use palisade_model::policy::{
+        Direction, Isolation, Namespaces, Object, Placement, PodSet, Policy, Subject,
+    };
+
+    use super::*;
+    use crate::{Engine, Event, Item};
+
+    fn pod(name: usize) -> Event {
+        let labels = Labels::new([("app".into(), "web".into())]);
+        let pod = Pod { namespace: "x".into(), name: name.to_string().into(), labels, ..Pod::default() };
+        Event::Apply(Item::Pod(pod))
+    }
+
+    fn policy() -> Event {
+        let set = PodSet::new(Namespaces::Named("x".into()), Selector::label("app", "web"));
+        let subjects: Arc<[Subject]> = Arc::new([set.into()]);
+        let object = Object {
+            kind: "NetworkPolicy".into(),
+            namespace: Some("x".into()),
+            name: "deny".into(),
+            group: "networking.k8s.io".into(),
+            version: "v1".into(),
+            generation: 1,
+            at: None,
+            api: "",
+        };
+        Event::Apply(Item::Policy(Policy {
+            object: Arc::new(object),
+            placement: Placement::Union,
+            isolations: vec![Isolation { subjects, direction: Direction::Ingress }],
+            rules: Vec::new(),
+            unreadable: None,
+        }))
+    }
+
+    #[test]
+    fn a_reader_starts_anywhere_and_misses_nothing() {
+        let mut engine = Engine::default();
+        let mut feed = Feed::new(engine.view());
+        let mut early = feed.reader();
+        feed.push(engine.apply(policy()));
+        for name in 0..50 {
+            feed.push(engine.apply(pod(name)));
+        }
+        let mut late = feed.reader();
+        assert_eq!(late.view().epoch(), 0);
+        assert_eq!(late.catch_up().unwrap().as_ref(), &engine.view());
+        feed.rebase(&late);
+        assert_eq!(feed.length(), 0);
+        feed.push(engine.apply(pod(50)));
+        let mut latest = feed.reader();
+        assert_eq!(latest.view().epoch(), 51);
+        assert!(latest.next_delta().is_some() && latest.next_delta().is_none());
+        // Whoever was there before the new beginning goes on where it was.
+        assert_eq!(early.catch_up().unwrap().as_ref(), &engine.view());
+        feed.rebase(&early);
+        feed.rebase(&late);
+        assert_eq!((feed.reader().view().epoch(), feed.length()), (52, 0));
+    }
+
+    #[test]
+    fn readers_on_other_threads_see_whole_epochs_only() {
+        let mut engine = Engine::default();
+        let mut feed = Feed::new(engine.view());
+        feed.push(engine.apply(policy()));
+        let readers: Vec<_> = (0..3)
+            .map(|_| {
+                let mut reader = feed.reader();
+                std::thread::spawn(move || {
+                    while reader.view().epoch() < 501 {
+                        let view = reader.catch_up().unwrap();
+                        let members: usize = view.sets().values().map(|set| set.members.len()).sum();
+                        assert_eq!(members as u64, view.epoch().saturating_sub(1));
+                    }
+                    reader.view().to_string()
+                })
+            })
+            .collect();
+        for name in 0..500 {
+            feed.push(engine.apply(pod(name)));
+        }
+        for reader in readers {
+            assert_eq!(reader.join().unwrap(), engine.view().to_string());
+        }
+    }
+
+    #[test]
+    fn a_chain_that_nobody_reads_is_freed_without_a_deep_stack() {
+        let mut engine = Engine::default();
+        let mut feed = Feed::new(engine.view());
+        feed.push(engine.apply(policy()));
+        for name in 0..200_000 {
+            feed.push(engine.apply(pod(name % 7 + name / 100_000)));
+            feed.push(Delta { epoch: 0, changes: vec![Change::NoSet(0)] });
+        }
+        drop(feed);
+    }
+
+    use crate::delta::Change;
 }

@@ -1,108 +1,122 @@
 //! The live index: takes object changes in any order, and knows at any moment what they mean together.
 //!
 //! ```text
-//!   events ──► endpoints ──► classes ◄──── matched once ────► sets ◄── policies ◄── tiers, groups
-//!   (apply.rs) pods, nodes,  pods with                        pods that   rules by whom
-//!              namespaces    equal labels                     some rule   they apply to
-//!                            (endpoints.rs)                   names       (policies.rs)
-//!                                   │                         (sets.rs)
-//!                                   └───────────► questions (ask.rs), changes (change.rs) ◄──┘
+//!              endpoints                                         policies
+//!              ─────────                                         ────────
+//!   pods ──► shapes ──► classes ◄──── matched once ────► sets ◄── rows ◄── rules, groups and tiers looked up,
+//!                       pods that                        who      one for   ports' names split by number,
+//!   namespaces ───────► no rule                          a row    each      relative peers by class of namespaces
+//!                       tells apart                      names    subject
+//!                          │                               │        │
+//!                          │                               ▼        ▼
+//!                          └────────────────────────────► spans: what each node needs, by counting
+//!                                                          │
+//!                          questions (ask.rs) ◄────────────┴──────────────► a delta for each event (delta.rs)
 //! ```
 //!
-//! Pods with the same namespace, labels and service account are one **class**. What rules say about pods, as subjects
-//! and as peers, is a **set**: equal selectors are one set whatever the dialect and whoever wrote them. A class is
-//! matched against a set once, when the later of the two appears, and only if the set asks for a label that the class
-//! has. A pod that starts then joins a class, and with it every set that names the class; nothing else is looked at.
+//! Pods of one namespace that no rule tells apart are one **class** (shapes.rs, endpoints.rs). What rules say about
+//! endpoints, as subjects and as peers, is a **set**: equal selectors are one set whatever the dialect and whoever wrote
+//! them (sets.rs). A class is matched against a set once, when the later of the two appears, and only if the set asks for
+//! what the class has (classes.rs). A pod that starts then joins a class, and with it every set that names the class;
+//! nothing else is looked at.
 //!
-//! State, not history: what the index answers depends on the objects that are there, not on the order they came in.
+//! State, not history: what the index says depends on the objects that are there, not on the order they came in.
 //! References that lead nowhere, objects that come twice and deletions of what never was are all fine.
 //!
-//! Nothing here does IO, waits, reads a clock or knows an API. [`Engine::apply`] takes an event, [`Engine::verdict`] and
-//! [`Engine::policies_of`] answer, [`Engine::take_changes`] says what changed.
+//! Nothing here does IO, waits, reads a clock or knows an API. [`Engine::apply`] takes an event and says what it changed;
+//! [`Engine::verdict`] and [`Engine::policies_of`] answer; a [`view::View`] is a copy that follows the deltas, and a
+//! [`feed::Feed`] hands them to any number of readers that never wait for the writer, nor it for them.
 
 mod apply;
+mod arena;
 pub mod ask;
-pub mod change;
+mod classes;
+pub mod delta;
 mod endpoints;
 mod event;
-mod feed;
+mod expand;
+pub mod feed;
+mod groups;
+mod hosts;
+mod names;
+mod parts;
+mod pending;
 mod policies;
+mod ports;
+mod relative;
+mod rows;
+mod services;
 mod sets;
+mod shapes;
+mod spans;
 mod table;
+pub mod view;
+mod whole;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use palisade_model::cluster::{Endpoints as Backends, Namespace, Node, Pod, Service};
-use palisade_model::group::{Group, GroupName, Members};
-use palisade_model::matching::Cluster;
-use palisade_model::policy::DomainName;
-use palisade_model::snapshot::NoGroup;
-use palisade_model::snapshot::groups::Resolved;
-use slab::Slab;
+use palisade_model::cluster::Node;
+use palisade_model::matching::{Parties, PodFacts};
 use smol_str::SmolStr;
 
-pub use self::change::Change;
+pub use self::delta::{Change, Delta};
 pub use self::event::{Event, Item, Key, PolicyKey};
 
-use self::endpoints::Endpoints;
+use self::endpoints::{Endpoints, number};
+use self::groups::Groups;
+use self::hosts::Hosts;
+use self::names::Names;
+use self::pending::Pending;
 use self::policies::Policies;
+use self::ports::Splits;
+use self::relative::Relatives;
+use self::rows::Rows;
+use self::services::Services;
 use self::sets::Sets;
 
 /// A cluster, indexed.
 #[derive(Debug, Default)]
 pub struct Engine {
     endpoints: Endpoints,
-    sets: Sets,
-    policies: Policies,
-    nodes: Slab<Node>,
-    node_by_name: HashMap<SmolStr, usize>,
-    services: Slab<Service>,
-    service_by_name: HashMap<(SmolStr, SmolStr), usize>,
-    backends: BTreeMap<(SmolStr, SmolStr, SmolStr), Backends>,
+    hosts: Hosts,
+    services: Services,
+    names: Names,
+    /// The names that somebody resolved, and to what.
+    given_names: BTreeMap<SmolStr, Vec<IpAddr>>,
     tiers: BTreeMap<SmolStr, u8>,
-    groups: BTreeMap<GroupName, Group>,
-    resolved: BTreeMap<GroupName, Resolved>,
-    names: BTreeMap<SmolStr, Vec<IpAddr>>,
-    changes: Vec<Change>,
+    groups: Groups,
+    policies: Policies,
+    sets: Sets,
+    rows: Rows,
+    splits: Splits,
+    relatives: Relatives,
+    /// What the event at hand has changed so far.
+    pending: Pending,
     epoch: u64,
 }
 
-// === impl Cluster ===
+// === impl Parties ===
 
-impl Cluster for Engine {
-    fn pod(&self, at: usize) -> &Pod {
-        self.endpoints.pod(at)
-    }
-
-    fn namespace_of(&self, pod: usize) -> &Namespace {
-        self.endpoints.namespace_of(pod)
+impl Parties for Engine {
+    fn pod(&self, at: usize) -> PodFacts<'_> {
+        let facts = self.endpoints.facts(number(at));
+        if facts.host_network && facts.node.is_none() {
+            // A pod in its node's network that does not say which one tells it by its address.
+            let node = self.hosts.with_address(&self.endpoints.pods[number(at)].member.addresses);
+            return PodFacts { node, ..facts };
+        }
+        facts
     }
 
     fn node(&self, at: usize) -> &Node {
-        &self.nodes[at]
-    }
-
-    fn node_named(&self, name: &str) -> Option<usize> {
-        self.node_by_name.get(name).copied()
-    }
-
-    fn service(&self, at: usize) -> &Service {
-        &self.services[at]
-    }
-
-    fn group(&self, name: &GroupName) -> Result<&[Members], NoGroup<'_>> {
-        match self.resolved.get(name) {
-            Some(Ok(members)) => Ok(members),
-            Some(Err(what)) => Err(NoGroup::Unreadable(what)),
-            None => Err(NoGroup::Missing),
+        match self.hosts.node(number(at)) {
+            Some(node) => node,
+            None => unreachable!("a flow names a node that is not there"),
         }
     }
 
-    fn is_named(&self, address: IpAddr, names: &[DomainName]) -> bool {
-        let stands_for = |(name, addresses): (&SmolStr, &Vec<IpAddr>)| {
-            addresses.contains(&address) && names.iter().any(|wanted| wanted.matches(name))
-        };
-        self.names.iter().any(stands_for) || self.is_headless(address, names)
+    fn node_named(&self, name: &str) -> Option<usize> {
+        self.hosts.declared(name).map(|at| at as usize)
     }
 }

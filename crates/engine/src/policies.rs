@@ -1,306 +1,452 @@
-//! Policies, and how their rules come to stand at the sets they apply to.
+//! Policies, and how they become rows.
+//!
+//! What a policy says is kept as rows at sets, not as it was written: two policies that select the same pods share a set
+//! and hold nothing else in common. Only a policy that names a tier or a group is kept, because it has to be read again
+//! when that changes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use palisade_model::cluster::NAMESPACE_NAME_LABEL;
-use palisade_model::group::{GroupName, Members};
-use palisade_model::label::{Operator, Requirement, Selector};
-use palisade_model::matching::Cluster;
+use palisade_model::group::GroupName;
 use palisade_model::policy::{
-    Namespaces, Object, Peer, Peers, Placement, PodSet, Policy, Priority, Rule, Subject, Tier,
+    Action, Direction, Layer7, Object, Peer, Peers, Placement, Policy, Priority, Rule, Subject, Tier,
+    TrafficMatch, TrafficMatches,
 };
-use palisade_model::snapshot::{NoGroup, Stage};
-use slab::Slab;
+use palisade_model::snapshot::Stage;
+use palisade_model::traffic::{PortRange, Protocol, Traffic};
 use smol_str::SmolStr;
 
 use crate::Engine;
-use crate::change::{Change, SetId};
+use crate::arena::Arena;
+use crate::delta::{self, Does, Order, Origin, PolicyId, RuleId, RuleOrigin, SetId};
+use crate::endpoints::NONE;
 use crate::event::PolicyKey;
-use crate::sets::{Held, Rank};
+use crate::expand::Made;
+use crate::rows::{PeerSets, Row};
+use crate::sets::{Counts, Sets, count};
+use crate::shapes::Few;
+use crate::table::{References, Table};
 
 /// All policies.
 #[derive(Debug, Default)]
 pub(crate) struct Policies {
-    pub(crate) policies: Slab<Entry>,
-    by_key: HashMap<PolicyKey, usize>,
-    /// Who names a tier or a group, to be placed anew when that changes.
-    by_tier: HashMap<SmolStr, BTreeSet<usize>>,
-    by_group: HashMap<GroupName, BTreeSet<usize>>,
-    /// Rules that apply to nodes or services, in their order.
-    pub(crate) beyond_pods: Vec<Held>,
+    policies: Arena<Entry>,
+    by_key: Table,
+    /// Who names a tier or a group, to be read again when that changes.
+    by_tier: References<SmolStr, PolicyId>,
+    by_group: References<GroupName, PolicyId>,
 }
 
-/// A policy, and the sets that it uses.
+/// A policy.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) policy: Arc<Policy>,
-    /// Each as often as it is used.
-    sets: Vec<SetId>,
-    /// Those of them that are peers, each as often.
-    peers: Vec<SetId>,
+struct Entry {
+    origin: Arc<Origin>,
+    rules: Box<[Carried]>,
+    made: Made,
+    /// The sets it applies to, and by how many rows.
+    subjects: Counts,
+    /// As it was written, if it has to be read again.
+    source: Option<Arc<Policy>>,
+}
+
+/// What of a rule is the same in all of its rows.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Carried {
+    /// The traffic that needs no port's name to be looked up.
+    traffic: TrafficMatches,
+    pub(crate) named: Box<[Named]>,
+    layer7: Vec<Layer7>,
+    /// Rows of another edition are others, even if they name the same sets.
+    edition: u32,
+}
+
+/// A port by name.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Named {
+    source: Option<PortRange>,
+    pub(crate) protocol: Option<Protocol>,
+    pub(crate) name: SmolStr,
+}
+
+// === impl Policies ===
+
+impl Policies {
+    pub(crate) fn object(&self, id: PolicyId) -> &Arc<Object> {
+        &self.policies[id].origin.object
+    }
+
+    pub(crate) fn origin(&self, id: PolicyId) -> &Arc<Origin> {
+        &self.policies[id].origin
+    }
+
+    pub(crate) fn origins(&self) -> impl Iterator<Item = (PolicyId, &Arc<Origin>)> {
+        self.policies.iter().map(|(id, entry)| (id, &entry.origin))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.policies.len()
+    }
+
+    pub(crate) fn carried(&self, policy: PolicyId, rule: u32) -> &Carried {
+        &self.policies[policy].rules[rule as usize]
+    }
+
+    /// A row of a policy applies to a set, or does not any more.
+    pub(crate) fn applies(&mut self, sets: &mut Sets, policy: PolicyId, subject: SetId, by: i32) {
+        let (before, after) = count(&mut self.policies[policy].subjects, subject, by);
+        let policies = &mut sets.sets[subject].policies;
+        match (before, after) {
+            (0, 1..) => policies.push(policy),
+            (1.., 0) => {
+                if let Some(at) = policies.iter().rposition(|other| *other == policy) {
+                    policies.swap_remove(at);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn find(&self, key: Identity<'_>) -> (u64, Option<PolicyId>) {
+        let hash = self.by_key.hash(&key);
+        (hash, self.by_key.find(hash, |id| identity(self.object(id)) == key))
+    }
+
+    /// Forgets a policy that is gone.
+    pub(crate) fn forget(&mut self, id: PolicyId) {
+        let gone = self.policies.remove(id);
+        let hash = self.by_key.hash(&identity(&gone.origin.object));
+        self.by_key.remove(hash, id);
+    }
 }
 
 impl Engine {
     pub(crate) fn apply_policy(&mut self, policy: Policy) {
-        let key = PolicyKey::from(&policy.object);
-        self.delete_policy(&key);
-        let id = self.policies.policies.insert(Entry {
-            policy: Arc::new(policy),
-            sets: Vec::new(),
-            peers: Vec::new(),
-        });
-        self.policies.by_key.insert(key, id);
-        self.refer(id, true);
-        self.enter(id);
+        let (hash, found) = self.policies.find(identity(&policy.object));
+        let origin = Origin::from(&policy);
+        let id = match found {
+            Some(id) => {
+                self.condemn(id);
+                if *self.policies.policies[id].origin != origin {
+                    self.policies.policies[id].origin = Arc::new(origin);
+                    self.pending.policies.push(id);
+                }
+                id
+            }
+            None => {
+                let id = self.policies.policies.insert(Entry {
+                    origin: Arc::new(origin),
+                    rules: Box::default(),
+                    made: Made::default(),
+                    subjects: Counts::new(),
+                    source: None,
+                });
+                self.policies.by_key.insert(hash, id);
+                self.pending.policies.push(id);
+                id
+            }
+        };
+        self.enter(id, &policy);
+        let groups = groups_of(&policy);
+        if !groups.is_empty() || tier_of(&policy).is_some() {
+            self.refer(id, &policy, &groups, true);
+            self.policies.policies[id].source = Some(Arc::new(policy));
+        }
     }
 
     pub(crate) fn delete_policy(&mut self, key: &PolicyKey) {
-        if let Some(id) = self.policies.by_key.remove(key) {
-            self.refer(id, false);
-            self.leave(id);
-            self.policies.policies.remove(id);
+        let identity = (&*key.name, key.namespace.as_deref(), &*key.kind, &*key.group);
+        if let (_, Some(id)) = self.policies.find(identity) {
+            self.condemn(id);
+            self.pending.gone.push(id);
         }
+    }
+
+    /// The rows of a policy go, unless it is read again in the same event and says the same.
+    fn condemn(&mut self, id: PolicyId) {
+        let entry = &mut self.policies.policies[id];
+        let made = std::mem::take(&mut entry.made);
+        if let Some(source) = entry.source.take() {
+            let groups = groups_of(&source);
+            self.refer(id, &source, &groups, false);
+        }
+        self.unmake(made);
     }
 
     /// Those who name a tier stand elsewhere now.
     pub(crate) fn tier_changed(&mut self, name: &SmolStr) {
-        let users: Vec<usize> = self.policies.by_tier.get(name).into_iter().flatten().copied().collect();
-        self.place_anew(&users);
+        let users = self.policies.by_tier.get(name).copied().collect();
+        self.read_again(&users);
     }
 
     /// Those who name a group mean others now.
     pub(crate) fn groups_changed(&mut self, names: &[GroupName]) {
-        let users: BTreeSet<usize> =
-            names.iter().filter_map(|name| self.policies.by_group.get(name)).flatten().copied().collect();
-        self.place_anew(&users.into_iter().collect::<Vec<_>>());
+        let users = names.iter().flat_map(|name| self.policies.by_group.get(name)).copied().collect();
+        self.read_again(&users);
     }
 
-    fn place_anew(&mut self, users: &[usize]) {
+    fn read_again(&mut self, users: &BTreeSet<PolicyId>) {
         for id in users {
-            self.leave(*id);
+            let made = std::mem::take(&mut self.policies.policies[*id].made);
+            self.unmake(made);
         }
         for id in users {
-            self.enter(*id);
+            if let Some(source) = self.policies.policies[*id].source.clone() {
+                self.enter(*id, &source);
+            }
         }
     }
 
     /// Notes, or forgets, what a policy refers to by name.
-    fn refer(&mut self, id: usize, there: bool) {
-        let policy = &self.policies.policies[id].policy;
-        let mut groups: BTreeSet<GroupName> = BTreeSet::new();
-        for rule in &policy.rules {
-            groups.extend(rule.subjects.iter().filter_map(|subject| match subject {
-                Subject::Group { group, .. } => Some(group.clone()),
-                _ => None,
-            }));
-            if let Peers::Of(peers) = &rule.peers {
-                groups.extend(peers.iter().filter_map(|peer| match peer {
-                    Peer::Group(group) => Some(group.clone()),
-                    _ => None,
-                }));
-            }
-        }
-        if let Placement::Tier { tier: Tier::Named(name), .. } = &policy.placement {
-            note(&mut self.policies.by_tier, name.clone(), id, there);
+    fn refer(&mut self, id: PolicyId, policy: &Policy, groups: &BTreeSet<GroupName>, there: bool) {
+        if let Some(name) = tier_of(policy) {
+            self.policies.by_tier.note(name.clone(), id, there);
         }
         for group in groups {
-            note(&mut self.policies.by_group, group, id, there);
+            self.policies.by_group.note(group.clone(), id, there);
         }
     }
 
-    /// Puts the rules of a policy where they belong.
-    fn enter(&mut self, id: usize) {
-        let policy = Arc::clone(&self.policies.policies[id].policy);
-        let (stage, rank) = self.place(&policy);
-        for isolation in &policy.isolations {
-            for set in self.subject_sets(&isolation.subjects) {
-                let set = self.use_set(id, &set);
-                self.sets.sets[set].isolations.push((isolation.direction, id));
-                self.applies(id, set);
+    /// Makes the rows of a policy.
+    fn enter(&mut self, id: PolicyId, policy: &Policy) {
+        let order = self.place(policy);
+        let mut made = Made::default();
+        let unreadable: Vec<bool> = policy.rules.iter().map(|rule| self.is_unreadable(rule)).collect();
+        let before = std::mem::take(&mut self.policies.policies[id].rules);
+        let carried = policy.rules.iter().zip(&unreadable).enumerate().map(|(at, (rule, unreadable))| {
+            let mut carried = Carried::new(rule, *unreadable);
+            if let Some(before) = before.get(at) {
+                carried.edition = before.edition;
+                carried.edition += u32::from(carried != *before);
             }
+            carried
+        });
+        let carried: Box<[Carried]> = carried.collect();
+        self.policies.policies[id].rules = carried;
+        // A policy's isolations and rules mostly apply to the same pods: they are looked up once.
+        let mut last: Option<(&Arc<[Subject]>, Few)> = None;
+        let mut isolated: Vec<(Direction, SetId)> = Vec::new();
+        for isolation in &policy.isolations {
+            let sets = match &last {
+                Some((known, sets)) if Arc::ptr_eq(known, &isolation.subjects) => sets.clone(),
+                _ => self.pod_subjects(&isolation.subjects),
+            };
+            for subject in &sets {
+                if isolated.contains(&(isolation.direction, *subject)) {
+                    continue;
+                }
+                isolated.push((isolation.direction, *subject));
+                let row = Row {
+                    policy: id,
+                    rule: NONE,
+                    edition: 0,
+                    subject: *subject,
+                    peers: PeerSets::Any,
+                    destination: NONE,
+                    port: None,
+                    does: Does::Isolate,
+                    direction: isolation.direction,
+                    order,
+                };
+                made.rows.push(self.add_row(row));
+            }
+            last = Some((&isolation.subjects, sets));
         }
-        for (at, rule) in policy.rules.iter().enumerate() {
-            let held = Held {
-                direction: rule.direction,
-                stage,
-                rank: Rank { index: rule.index, ..rank.clone() },
+        for ((at, rule), unreadable) in (0..).zip(&policy.rules).zip(unreadable) {
+            // What cannot be read fails closed, and so does what stands nowhere.
+            let action = match (rule.action, unreadable, order.placed) {
+                (Action::Allow, true, _) | (Action::Allow, _, false) => continue,
+                (_, true, _) | (Action::Pass, _, false) => Action::Deny,
+                (action, ..) => action,
+            };
+            let index = if order.stage == Stage::NetworkPolicy { 0 } else { rule.index };
+            let row = Row {
                 policy: id,
                 rule: at,
+                edition: self.policies.carried(id, at).edition,
+                subject: NONE,
+                peers: PeerSets::Any,
+                destination: NONE,
+                port: None,
+                does: Does::Act(action),
+                direction: rule.direction,
+                order: Order { index, ..order },
             };
-            for set in self.subject_sets(&rule.subjects) {
-                let set = self.use_set(id, &set);
-                self.sets.sets[set].add(held.clone());
-                self.applies(id, set);
-            }
-            if rule.subjects.iter().any(|subject| self.is_beyond_pods(subject)) {
-                let beyond = &mut self.policies.beyond_pods;
-                let place = beyond.partition_point(|other| other.cmp(&held).is_lt());
-                beyond.insert(place, held);
-            }
-            for set in peer_sets(rule) {
-                let set = self.use_set(id, set);
-                self.policies.policies[id].peers.push(set);
-                self.sets.sets[set].peer_uses += 1;
-            }
+            let known = match &last {
+                Some((known, sets)) if Arc::ptr_eq(known, &rule.subjects) => Some(sets.clone()),
+                _ => None,
+            };
+            let peers = if unreadable { &Peers::Any } else { &rule.peers };
+            self.make(row, &rule.subjects, known, peers, &mut made);
         }
-        self.changes.push(Change::Policy(Arc::clone(&policy.object)));
+        self.policies.policies[id].made = made;
     }
 
-    /// Takes them away again.
-    fn leave(&mut self, id: usize) {
-        let object = Arc::clone(&self.policies.policies[id].policy.object);
-        self.changes.push(Change::NoPolicy(object));
-        for set in std::mem::take(&mut self.policies.policies[id].peers) {
-            self.sets.sets[set].peer_uses -= 1;
-        }
-        let mut sets = std::mem::take(&mut self.policies.policies[id].sets);
-        sets.sort_unstable();
-        for (at, set) in sets.iter().enumerate() {
-            if at == 0 || sets[at - 1] != *set {
-                let set = &mut self.sets.sets[*set];
-                set.rules.retain(|held| held.policy != id);
-                set.isolations.retain(|(_, policy)| *policy != id);
-                set.policies.retain(|policy| *policy != id);
-            }
-            if self.sets.give_back(*set) {
-                self.drop_set(*set);
-            }
-        }
-        self.policies.beyond_pods.retain(|held| held.policy != id);
-    }
-
-    fn applies(&mut self, policy: usize, set: SetId) {
-        let policies = &mut self.sets.sets[set].policies;
-        if policies.last() != Some(&policy) {
-            policies.push(policy);
-        }
-    }
-
-    fn use_set(&mut self, policy: usize, content: &PodSet) -> SetId {
-        let (set, new) = self.sets.take(content);
-        self.policies.policies[policy].sets.push(set);
-        if new {
-            self.fill_set(set);
-        }
-        set
-    }
-
-    /// The stage of a policy, and its rank there; a tier that does not exist comes first.
-    fn place(&self, policy: &Policy) -> (Stage, Rank) {
-        let rank = |placed, tier, priority| Rank {
-            placed,
-            tier,
-            priority,
-            index: 0,
-            object: Arc::clone(&policy.object),
+    fn is_unreadable(&self, rule: &Rule) -> bool {
+        let broken = |peer: &Peer| matches!(peer, Peer::Group(group) if self.groups.get(group).is_err());
+        let peers = match &rule.peers {
+            Peers::Any => false,
+            Peers::Of(peers) => peers.iter().any(broken),
         };
-        match &policy.placement {
-            Placement::Union => (Stage::NetworkPolicy, rank(true, 0, Priority(0.0))),
-            Placement::Tier { tier, priority } => {
-                let number = match tier {
-                    Tier::Fixed(number, _) => Some(*number),
-                    Tier::Named(name) => self.tiers.get(name).copied(),
-                };
-                let stage = match number {
-                    Some(number) if number > Stage::LAST_TIER => Stage::Baseline,
-                    _ => Stage::Tiers,
-                };
-                (stage, rank(number.is_some(), number.unwrap_or(0), *priority))
+        let subjects = || {
+            rule.subjects
+                .iter()
+                .any(|subject| matches!(subject, Subject::Group { group, .. } if self.groups.is_broken(group)))
+        };
+        rule.unknown().is_some() || peers || subjects()
+    }
+
+    /// Where a policy stands; one whose tier does not exist comes first.
+    fn place(&self, policy: &Policy) -> Order {
+        let (tier, priority) = match &policy.placement {
+            Placement::Union => {
+                let priority = Priority(0.0);
+                return Order { stage: Stage::NetworkPolicy, placed: true, tier: 0, priority, index: 0 };
+            }
+            Placement::Tier { tier: Tier::Fixed(number, _), priority } => (Some(*number), *priority),
+            Placement::Tier { tier: Tier::Named(name), priority } => {
+                (self.tiers.get(name).copied(), *priority)
+            }
+        };
+        let stage = match tier {
+            Some(tier) if tier > Stage::LAST_TIER => Stage::Baseline,
+            _ => Stage::Tiers,
+        };
+        Order { stage, placed: tier.is_some(), tier: tier.unwrap_or(0), priority, index: 0 }
+    }
+
+    /// A row as others see it.
+    pub(crate) fn rule_of(&self, id: RuleId) -> delta::Rule {
+        let row = &self.rows[id].row;
+        let carried = (row.rule != NONE).then(|| self.policies.carried(row.policy, row.rule));
+        let traffic = match (carried, row.port) {
+            (None, _) => TrafficMatches::Any,
+            (Some(carried), None) => carried.traffic.clone(),
+            (Some(carried), Some((named, protocol, number))) => {
+                let port = TrafficMatch::Ports(protocol, PortRange::single(number));
+                let source = carried.named[named as usize].source;
+                TrafficMatches::Of(vec![match source {
+                    Some(source) => TrafficMatch::From(source, Box::new(port)),
+                    None => port,
+                }])
+            }
+        };
+        delta::Rule {
+            policy: row.policy,
+            rule: (row.rule != NONE).then_some(row.rule),
+            direction: row.direction,
+            order: row.order,
+            does: row.does,
+            subject: row.subject,
+            peers: (row.peers != PeerSets::Any).then(|| row.peers.as_slice().into()),
+            destination: (row.destination != NONE).then_some(row.destination),
+            traffic,
+            layer7: carried.map(|carried| carried.layer7.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+/// What makes a policy that policy.
+type Identity<'a> = (&'a str, Option<&'a str>, &'a str, &'a str);
+
+fn identity(object: &Object) -> Identity<'_> {
+    (&object.name, object.namespace.as_deref(), &object.kind, &object.group)
+}
+
+/// The groups that a policy names.
+fn groups_of(policy: &Policy) -> BTreeSet<GroupName> {
+    let mut groups = BTreeSet::new();
+    for rule in &policy.rules {
+        for subject in &*rule.subjects {
+            if let Subject::Group { group, .. } = subject {
+                groups.insert(group.clone());
+            }
+        }
+        if let Peers::Of(peers) = &rule.peers {
+            for peer in peers {
+                if let Peer::Group(group) = peer {
+                    groups.insert(group.clone());
+                }
             }
         }
     }
-
-    /// The pods that subjects mean, groups looked up.
-    fn subject_sets(&self, subjects: &[Subject]) -> Vec<PodSet> {
-        let mut sets = Vec::new();
-        for subject in subjects {
-            match subject {
-                Subject::Pods(set) => sets.push(set.clone()),
-                Subject::Group { group, within } => match self.group(group) {
-                    Ok(members) => sets.extend(members.iter().filter_map(|member| match member {
-                        Members::Pods(set) => Some(inside(set, within.as_ref())),
-                        _ => None,
-                    })),
-                    Err(NoGroup::Missing) => {}
-                    Err(NoGroup::Unreadable(_)) => {
-                        let pods = inside(&PodSet::everything(), within.as_ref());
-                        sets.push(PodSet { external: true, ..pods.clone() });
-                        sets.push(pods);
-                    }
-                },
-                Subject::Nodes(_) | Subject::Service(_) => {}
-            }
-        }
-        sets.dedup();
-        sets
-    }
-
-    fn is_beyond_pods(&self, subject: &Subject) -> bool {
-        match subject {
-            Subject::Pods(_) => false,
-            Subject::Nodes(_) | Subject::Service(_) => true,
-            Subject::Group { group, within } => match self.group(group) {
-                Ok(members) => members.iter().any(|member| matches!(member, Members::Nodes(_))),
-                Err(NoGroup::Missing) => false,
-                Err(NoGroup::Unreadable(_)) => within.is_none(),
-            },
-        }
-    }
-
-    /// The object of a policy.
-    pub(crate) fn object(&self, policy: usize) -> &Arc<Object> {
-        &self.policies.policies[policy].policy.object
-    }
-
-    pub(crate) fn rule(&self, held: &Held) -> &Rule {
-        &self.policies.policies[held.policy].policy.rules[held.rule]
-    }
+    groups
 }
 
-/// A set, only in one namespace. Where both say something about namespaces, what is asked of labels stays: the name of a
-/// namespace is a label of it.
-fn inside(set: &PodSet, within: Option<&SmolStr>) -> PodSet {
-    let Some(namespace) = within else { return set.clone() };
-    let namespaces = match &set.namespaces {
-        Namespaces::Matching(selector) if !selector.is_everything() => {
-            let own = Requirement::equals(NAMESPACE_NAME_LABEL, namespace);
-            Namespaces::Matching(Selector::new(selector.requirements().iter().cloned().chain([own])))
-        }
-        // The members of another namespace are nobody here.
-        Namespaces::Named(other) if other != namespace => Namespaces::Matching(nobody(namespace)),
-        _ => Namespaces::Named(namespace.clone()),
-    };
-    PodSet { namespaces, ..set.clone() }
-}
-
-/// A selector that no namespace fulfils.
-fn nobody(namespace: &SmolStr) -> Selector {
-    let not = Requirement::new(NAMESPACE_NAME_LABEL, Operator::NotIn(vec![namespace.clone()]));
-    Selector::new([Requirement::equals(NAMESPACE_NAME_LABEL, namespace), not])
-}
-
-/// The sets of pods that a rule names, as far as they are the same for everybody.
-fn peer_sets(rule: &Rule) -> impl Iterator<Item = &PodSet> {
-    let peers: &[Peer] = match &rule.peers {
-        Peers::Any => &[],
-        Peers::Of(peers) => peers,
-    };
-    peers.iter().filter_map(|peer| match peer {
-        Peer::Pods(set) if matches!(set.namespaces, Namespaces::Named(_) | Namespaces::Matching(_)) => {
-            Some(set)
-        }
+/// The tier that a policy names.
+fn tier_of(policy: &Policy) -> Option<&SmolStr> {
+    match &policy.placement {
+        Placement::Tier { tier: Tier::Named(name), .. } => Some(name),
         _ => None,
-    })
+    }
 }
 
-fn note<K: std::hash::Hash + Eq>(map: &mut HashMap<K, BTreeSet<usize>>, key: K, id: usize, there: bool) {
-    if there {
-        map.entry(key).or_default().insert(id);
-    } else if let Some(users) = map.get_mut(&key) {
-        users.remove(&id);
-        if users.is_empty() {
-            map.remove(&key);
+// === impl Carried ===
+
+impl Carried {
+    fn new(rule: &Rule, unreadable: bool) -> Self {
+        let all = match &rule.traffic {
+            TrafficMatches::Of(all) if !unreadable => all,
+            _ => {
+                let layer7 = if unreadable { Vec::new() } else { rule.layer7.clone() };
+                return Carried { traffic: TrafficMatches::Any, named: Box::default(), layer7, edition: 0 };
+            }
+        };
+        let named = |one: &TrafficMatch| match one {
+            TrafficMatch::Named(protocol, name) => {
+                Some(Named { source: None, protocol: *protocol, name: name.clone() })
+            }
+            TrafficMatch::From(range, of) => match &**of {
+                TrafficMatch::Named(protocol, name) => {
+                    Some(Named { source: Some(*range), protocol: *protocol, name: name.clone() })
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let plain = all.iter().filter(|one| named(one).is_none()).cloned().collect();
+        Carried {
+            traffic: TrafficMatches::Of(plain),
+            named: all.iter().filter_map(named).collect(),
+            layer7: rule.layer7.clone(),
+            edition: 0,
         }
+    }
+
+    /// Whether it matches something without looking up a port's name.
+    pub(crate) fn has_plain(&self) -> bool {
+        !matches!(&self.traffic, TrafficMatches::Of(all) if all.is_empty())
+    }
+
+    pub(crate) fn traffic(&self) -> &TrafficMatches {
+        &self.traffic
+    }
+
+    pub(crate) fn has_conditions(&self) -> bool {
+        !self.layer7.is_empty()
+    }
+}
+
+// === impl Named ===
+
+impl Named {
+    /// Whether a connection comes from a source port that is meant. One that says nothing may come from any of those
+    /// that hosts use.
+    pub(crate) fn may_come_from(&self, traffic: Traffic) -> bool {
+        let asked = traffic.source_port.map_or(PortRange::EPHEMERAL, PortRange::single);
+        self.source.is_none_or(|range| range.contains(asked.first) && range.contains(asked.last))
+    }
+}
+
+// === impl Origin ===
+
+impl From<&Policy> for Origin {
+    fn from(policy: &Policy) -> Self {
+        let rule = |rule: &Rule| RuleOrigin {
+            direction: rule.direction,
+            index: rule.index,
+            name: rule.name.clone(),
+            at: rule.at.clone(),
+        };
+        Origin { object: Arc::clone(&policy.object), rules: policy.rules.iter().map(rule).collect() }
     }
 }

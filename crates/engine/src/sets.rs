@@ -1,181 +1,265 @@
-//! What rules say about pods: each distinct selection once, with the classes it holds and the rules it is the subject of.
+//! What rules say about endpoints: each distinct selection once, with the classes it holds and the rows that apply to it.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
-use palisade_model::label::Labels;
-use palisade_model::policy::{Direction, Namespaces, Object, PodSet, Priority};
+use palisade_model::label::{Labels, Operator, Requirement, Selector};
+use palisade_model::policy::{Direction, Namespaces, PodSet};
 use palisade_model::snapshot::Stage;
-use slab::Slab;
+use smallvec::SmallVec;
 use smol_str::SmolStr;
 
-use crate::change::SetId;
+use crate::arena::Arena;
+use crate::delta::{Content, SetId, Wanted};
 use crate::endpoints::{Class, Endpoints};
+use crate::rows::Rows;
+use crate::shapes::Few;
 use crate::table::{Index, Table};
 
 /// All sets.
 #[derive(Debug, Default)]
 pub(crate) struct Sets {
-    pub(crate) sets: Slab<Set>,
+    pub(crate) sets: Arena<Set>,
     by_content: Table,
-    /// By the namespace that they are of, if it is one, and a label that they ask for, if they do.
+    /// Sets of pods by what they ask of a class at least: a namespace, and a label.
     by_need: Index,
+    /// Sets of pods by what they ask of the labels of a namespace: a label, or whatever is under a key.
+    by_namespace_label: Index,
+    /// How many ask for a label of the namespace.
+    with_namespace_label: usize,
+    /// Sets of nodes, and of names.
+    pub(crate) of_nodes: Few,
+    pub(crate) of_names: Few,
 }
 
-/// A selection of pods.
+/// A selection.
 #[derive(Debug)]
 pub(crate) struct Set {
-    pub(crate) content: PodSet,
-    pub(crate) classes: Vec<usize>,
-    /// The rules that apply to it, by direction, stage and rank.
-    pub(crate) rules: Vec<Held>,
-    /// The policies that isolate it, and in which direction.
-    pub(crate) isolations: Vec<(Direction, usize)>,
+    pub(crate) content: Arc<Content>,
+    pub(crate) classes: Few,
+    /// How often rows, and whatever makes rows, name it.
+    pub(crate) uses: u32,
+    /// How often rows name it, so that others see it.
+    pub(crate) seen: u32,
+    /// How many rows apply to it.
+    pub(crate) applied: u32,
+    /// How many isolate it, by direction.
+    pub(crate) isolated: [u32; 2],
+    /// The rows of the NetworkPolicy stage that apply to it, in any order.
+    pub(crate) allows: Few,
+    /// Those of the other stages, by direction and order.
+    pub(crate) ranked: Vec<u32>,
     /// The policies that apply to it.
-    pub(crate) policies: Vec<usize>,
-    /// How often rules name it, as subject or as peer.
-    uses: usize,
-    /// How often as peer.
-    pub(crate) peer_uses: usize,
+    pub(crate) policies: Few,
+    /// The nodes its members are on, and how many; kept while rows apply to it.
+    pub(crate) nodes: Counts,
+    /// The sets that rows which apply to it name, and how many rows.
+    pub(crate) named: Counts,
+    /// The nodes that need it for its addresses, and how many subjects there name it.
+    pub(crate) needed: Counts,
+    /// The names of ports by which rules split it.
+    pub(crate) splits: Option<Box<Few>>,
 }
 
-/// A rule of a set.
-#[derive(Debug, Clone)]
-pub(crate) struct Held {
-    pub(crate) direction: Direction,
-    pub(crate) stage: Stage,
-    pub(crate) rank: Rank,
-    /// The policy, and the rule's place in it.
-    pub(crate) policy: usize,
-    pub(crate) rule: usize,
-}
-
-/// The place of a rule among all of its stage.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Rank {
-    pub(crate) placed: bool,
-    pub(crate) tier: u8,
-    pub(crate) priority: Priority,
-    pub(crate) index: u32,
-    pub(crate) object: Arc<Object>,
-}
+/// How many of what, sorted.
+pub(crate) type Counts = SmallVec<[(u32, u32); 2]>;
 
 // === impl Sets ===
 
 impl Sets {
-    /// The set with this content, one use more; and whether it is new, and the classes have to be asked.
-    pub(crate) fn take(&mut self, content: &PodSet) -> (SetId, bool) {
-        if let Some(id) = self.by_content.find(content, |id| self.sets[id].content == *content) {
-            self.sets[id].uses += 1;
-            return (id, false);
-        }
-        let id = self.sets.insert(Set {
-            content: content.clone(),
-            classes: Vec::new(),
-            rules: Vec::new(),
-            isolations: Vec::new(),
-            policies: Vec::new(),
-            uses: 1,
-            peer_uses: 0,
-        });
-        let hash = self.by_content.hash(content);
-        self.by_content.insert(hash, id);
-        self.by_need.add(&need(content), id);
-        (id, true)
+    /// The set with this content, if there is one.
+    pub(crate) fn find(&self, wanted: Wanted<'_>) -> (u64, Option<SetId>) {
+        let hash = self.by_content.hash(&wanted);
+        (hash, self.by_content.find(hash, |id| self.sets[id].content.as_wanted() == wanted))
     }
 
-    /// One use less; whether it was the last.
-    pub(crate) fn give_back(&mut self, id: SetId) -> bool {
-        let set = &mut self.sets[id];
-        set.uses -= 1;
-        set.uses == 0
+    /// A new set, which holds nobody yet.
+    pub(crate) fn insert(&mut self, hash: u64, wanted: Wanted<'_>) -> SetId {
+        let id = self.sets.insert(Set {
+            content: Arc::new(wanted.to_content()),
+            classes: Few::new(),
+            uses: 0,
+            seen: 0,
+            applied: 0,
+            isolated: [0, 0],
+            allows: Few::new(),
+            ranked: Vec::new(),
+            policies: Few::new(),
+            nodes: Counts::new(),
+            named: Counts::new(),
+            needed: Counts::new(),
+            splits: None,
+        });
+        self.by_content.insert(hash, id);
+        match wanted {
+            Wanted::Pods(set, _) => {
+                let need = need(set);
+                self.by_need.add(&need, id);
+                self.with_namespace_label += usize::from(matches!(need.0, NamespaceNeed::Label(..)));
+                for asked in asked_of_namespaces(set) {
+                    self.by_namespace_label.add(&asked, id);
+                }
+            }
+            Wanted::Nodes(_) => self.of_nodes.push(id),
+            Wanted::Names(_) => self.of_names.push(id),
+            Wanted::Addresses(_) | Wanted::Service(_) => {}
+        }
+        id
     }
 
     /// Removes a set that nobody uses and that holds no class any more.
     pub(crate) fn remove(&mut self, id: SetId) {
-        let set = self.sets.remove(id);
-        self.by_content.remove(&set.content, id);
-        self.by_need.take(&need(&set.content), id);
-    }
-
-    /// The sets that may hold pods of this namespace with these labels, and perhaps others.
-    pub(crate) fn candidates(&self, namespace: &SmolStr, labels: &Labels) -> Vec<SetId> {
-        let mut all = Vec::new();
-        for label in std::iter::once(None).chain(labels.iter().map(Some)) {
-            all.extend(self.by_need.get(&(None::<&str>, label)));
-            all.extend(self.by_need.get(&(Some(namespace.as_str()), label)));
+        let gone = self.sets.remove(id);
+        let wanted = gone.content.as_wanted();
+        self.by_content.remove(self.by_content.hash(&wanted), id);
+        match wanted {
+            Wanted::Pods(set, _) => {
+                let need = need(set);
+                self.by_need.take(&need, id);
+                self.with_namespace_label -= usize::from(matches!(need.0, NamespaceNeed::Label(..)));
+                for asked in asked_of_namespaces(set) {
+                    self.by_namespace_label.take(&asked, id);
+                }
+            }
+            Wanted::Nodes(_) => self.of_nodes.retain(|other| *other != id),
+            Wanted::Names(_) => self.of_names.retain(|other| *other != id),
+            Wanted::Addresses(_) | Wanted::Service(_) => {}
         }
-        all.sort_unstable();
-        all.dedup();
-        all
     }
 
-    /// The sets that depend on the labels of namespaces.
-    pub(crate) fn by_namespace_labels(&self) -> Vec<SetId> {
-        let depends = |(_, set): &(usize, &Set)| matches!(set.content.namespaces, Namespaces::Matching(_));
-        self.sets.iter().filter(depends).map(|(id, _)| id).collect()
+    /// The sets that hold a class, sorted.
+    pub(crate) fn holding(&self, class: &Class, endpoints: &Endpoints) -> Few {
+        let namespace = &endpoints.namespaces[class.namespace].namespace;
+        let labels = &endpoints.kind(class).labels;
+        let mut found = Few::new();
+        let mut look = |namespace: NamespaceNeed<'_>| {
+            found.extend_from_slice(self.by_need.get(&(namespace, None::<(&str, &str)>)));
+            for label in labels.iter() {
+                found.extend_from_slice(self.by_need.get(&(namespace, Some(label))));
+            }
+        };
+        look(NamespaceNeed::Any);
+        look(NamespaceNeed::Named(&namespace.name));
+        if self.with_namespace_label > 0 {
+            for (key, value) in namespace.labels.iter() {
+                look(NamespaceNeed::Label(key, value));
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found.retain(|set| self.sets[*set].holds(class, endpoints));
+        found
+    }
+
+    /// The sets that may hold other classes of a namespace when its labels change, sorted.
+    pub(crate) fn minding(&self, before: &Labels, after: &Labels) -> Vec<SetId> {
+        let mut found = Vec::new();
+        let mut look = |key: &str, value: &str, other: &Labels| {
+            if other.get(key) != Some(value) {
+                found.extend_from_slice(self.by_namespace_label.get(&(key, Some(value))));
+                found.extend_from_slice(self.by_namespace_label.get(&(key, None::<&str>)));
+            }
+        };
+        before.iter().for_each(|(key, value)| look(key, value, after));
+        after.iter().for_each(|(key, value)| look(key, value, before));
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 }
 
+/// What a set asks of a namespace at least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum NamespaceNeed<'a> {
+    Any,
+    Named(&'a str),
+    Label(&'a str, &'a str),
+}
+
 /// What a set asks of a class at least: a namespace, a label.
-fn need(content: &PodSet) -> (Option<&str>, Option<(&str, &str)>) {
-    let namespace = match &content.namespaces {
-        Namespaces::Named(name) => Some(name.as_str()),
-        _ => None,
+fn need(set: &PodSet) -> (NamespaceNeed<'_>, Option<(&str, &str)>) {
+    let namespace = match &set.namespaces {
+        Namespaces::Named(name) => NamespaceNeed::Named(name),
+        Namespaces::Matching(selector) => match selector.required_label() {
+            Some((key, value)) => NamespaceNeed::Label(key, value),
+            None => NamespaceNeed::Any,
+        },
+        _ => NamespaceNeed::Any,
     };
-    (namespace, content.pods.required_label())
+    (namespace, set.pods.required_label())
+}
+
+/// The labels, or keys, of namespaces whose change may matter to a set.
+fn asked_of_namespaces(set: &PodSet) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let selector: &[Requirement] = match &set.namespaces {
+        Namespaces::Matching(selector) => selector.requirements(),
+        _ => &[],
+    };
+    selector.iter().map(|requirement| match &requirement.operator {
+        Operator::In(values) if values.len() == 1 => (requirement.key.as_str(), Some(values[0].as_str())),
+        _ => (requirement.key.as_str(), None),
+    })
+}
+
+/// A set of namespaces that is relative to nobody.
+pub(crate) fn matches(namespaces: &Namespaces, name: &SmolStr, labels: &Labels) -> bool {
+    match namespaces {
+        Namespaces::Named(own) => own == name,
+        Namespaces::Matching(selector) => selector.matches(labels),
+        Namespaces::Own | Namespaces::SameLabels(_) | Namespaces::NotSameLabels(_) => false,
+    }
 }
 
 // === impl Set ===
 
 impl Set {
-    /// Whether it holds a class.
+    /// Whether it holds a class of pods.
     pub(crate) fn holds(&self, class: &Class, endpoints: &Endpoints) -> bool {
-        let content = &self.content;
+        let Content::Pods(set, port) = &*self.content else { return false };
+        let kind = endpoints.kind(class);
         let namespace = &endpoints.namespaces[class.namespace].namespace;
-        class.external == content.external
-            && match &content.namespaces {
-                Namespaces::Named(name) => namespace.name == *name,
-                Namespaces::Matching(selector) => selector.matches(&namespace.labels),
-                _ => false,
-            }
-            && content.pods.matches(&class.labels)
-            && content.account.as_ref().is_none_or(|account| class.account == *account)
+        kind.external == set.external
+            && matches(&set.namespaces, &namespace.name, &namespace.labels)
+            && set.pods.matches(&kind.labels)
+            && set.account.as_ref().is_none_or(|account| kind.account.as_ref() == Some(account))
+            && port.as_ref().is_none_or(|port| kind.has_port(port))
     }
 
-    /// Adds a rule in its order.
-    pub(crate) fn add(&mut self, held: Held) {
-        let at = self.rules.partition_point(|other| other.cmp(&held) == Ordering::Less);
-        self.rules.insert(at, held);
+    /// Whether it holds a node with these labels.
+    pub(crate) fn selects_nodes(&self) -> Option<&Selector> {
+        match &*self.content {
+            Content::Nodes(selector) => Some(selector),
+            _ => None,
+        }
     }
 
-    /// The rules of a direction and stage, in their order.
-    pub(crate) fn rules_of(&self, direction: Direction, stage: Stage) -> &[Held] {
-        let before = |held: &Held| (held.direction, held.stage) < (direction, stage);
-        let first = self.rules.partition_point(before);
-        let count =
-            self.rules[first..].partition_point(|held| (held.direction, held.stage) == (direction, stage));
-        &self.rules[first..first + count]
+    /// The rows of a direction and stage, in their order.
+    pub(crate) fn ranked_of(&self, rows: &Rows, direction: Direction, stage: Stage) -> &[u32] {
+        let place = |row: &u32| (rows[*row].row.direction, rows[*row].row.order.stage);
+        let first = self.ranked.partition_point(|row| place(row) < (direction, stage));
+        let count = self.ranked[first..].partition_point(|row| place(row) == (direction, stage));
+        &self.ranked[first..first + count]
     }
 }
 
-// === impl Held ===
-
-impl Held {
-    pub(crate) fn cmp(&self, other: &Held) -> Ordering {
-        let coarse = |held: &Held| {
-            (
-                held.direction,
-                held.stage,
-                held.rank.placed,
-                held.rank.tier,
-                held.rank.priority,
-                held.rank.index,
-            )
-        };
-        coarse(self)
-            .cmp(&coarse(other))
-            .then_with(|| self.rank.object.cmp(&other.rank.object))
-            .then_with(|| self.rule.cmp(&other.rule))
+/// One more or less of something; the number before and after.
+pub(crate) fn count(counts: &mut Counts, what: u32, by: i32) -> (u32, u32) {
+    match counts.binary_search_by_key(&what, |(other, _)| *other) {
+        Ok(at) => {
+            let before = counts[at].1;
+            let after = before.saturating_add_signed(by);
+            if after == 0 {
+                counts.remove(at);
+            } else {
+                counts[at].1 = after;
+            }
+            (before, after)
+        }
+        Err(at) => {
+            let after = 0u32.saturating_add_signed(by);
+            if after > 0 {
+                counts.insert(at, (what, after));
+            }
+            (0, after)
+        }
     }
 }

@@ -1,9 +1,12 @@
 //! Places by what is found there, without a copy of it: a cluster has a hundred thousand names, and they are long.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasher, Hash};
 
+use foldhash::quality::RandomState;
 use hashbrown::HashTable;
+
+use crate::shapes::Few;
 
 /// Finds the place of something by its content, which stays where it is.
 #[derive(Debug, Default)]
@@ -16,8 +19,16 @@ pub(crate) struct Table {
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     hasher: RandomState,
-    places: HashMap<u64, Vec<usize>>,
+    places: HashMap<u64, Few, Hashed>,
 }
+
+/// Who refers to what, by name.
+#[derive(Debug)]
+pub(crate) struct References<K, V>(HashMap<K, BTreeSet<V>>);
+
+/// For what is a hash already.
+#[derive(Debug, Clone, Copy, Default)]
+struct Hashed(u64);
 
 // === impl Table ===
 
@@ -27,24 +38,19 @@ impl Table {
         self.hasher.hash_one(content)
     }
 
-    /// The place whose content is this.
-    pub(crate) fn find(&self, content: &impl Hash, is: impl Fn(usize) -> bool) -> Option<usize> {
-        let hash = self.hash(content);
-        self.places.find(hash, |(other, at)| *other == hash && is(*at as usize)).map(|(_, at)| *at as usize)
+    /// The place whose content has this hash, and is this.
+    pub(crate) fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
+        self.places.find(hash, |(other, at)| *other == hash && is(*at)).map(|(_, at)| *at)
     }
 
-    /// Notes a place. There are never more than fit: each takes memory of its own.
-    #[expect(clippy::cast_possible_truncation, reason = "four thousand million objects fit in no memory")]
-    pub(crate) fn insert(&mut self, hash: u64, at: usize) {
-        self.places.insert_unique(hash, (hash, at as u32), |(hash, _)| *hash);
+    /// Notes a place.
+    pub(crate) fn insert(&mut self, hash: u64, at: u32) {
+        self.places.insert_unique(hash, (hash, at), |(hash, _)| *hash);
     }
 
     /// Forgets a place.
-    pub(crate) fn remove(&mut self, content: &impl Hash, at: usize) {
-        let hash = self.hash(content);
-        if let Ok(entry) =
-            self.places.find_entry(hash, |(other, place)| *other == hash && *place as usize == at)
-        {
+    pub(crate) fn remove(&mut self, hash: u64, at: u32) {
+        if let Ok(entry) = self.places.find_entry(hash, |(other, place)| *other == hash && *place == at) {
             entry.remove();
         }
     }
@@ -54,25 +60,76 @@ impl Table {
 
 impl Index {
     /// The places under a key.
-    pub(crate) fn get(&self, key: &impl Hash) -> &[usize] {
-        self.places.get(&self.hasher.hash_one(key)).map(Vec::as_slice).unwrap_or_default()
+    pub(crate) fn get(&self, key: &impl Hash) -> &[u32] {
+        self.places.get(&self.hasher.hash_one(key)).map(Few::as_slice).unwrap_or_default()
     }
 
     /// One more.
-    pub(crate) fn add(&mut self, key: &impl Hash, at: usize) {
+    pub(crate) fn add(&mut self, key: &impl Hash, at: u32) {
         self.places.entry(self.hasher.hash_one(key)).or_default().push(at);
     }
 
     /// One less.
-    pub(crate) fn take(&mut self, key: &impl Hash, at: usize) {
+    pub(crate) fn take(&mut self, key: &impl Hash, at: u32) {
         let hash = self.hasher.hash_one(key);
         if let Some(places) = self.places.get_mut(&hash) {
-            if let Some(found) = places.iter().position(|other| *other == at) {
+            if let Some(found) = places.iter().rposition(|other| *other == at) {
                 places.swap_remove(found);
             }
             if places.is_empty() {
                 self.places.remove(&hash);
             }
         }
+    }
+}
+
+// === impl References ===
+
+impl<K, V> Default for References<K, V> {
+    fn default() -> Self {
+        References(HashMap::new())
+    }
+}
+
+impl<K: Hash + Eq, V: Ord> References<K, V> {
+    /// Who refers to it, in order.
+    pub(crate) fn get(&self, key: &K) -> impl Iterator<Item = &V> {
+        self.0.get(key).into_iter().flatten()
+    }
+
+    /// Notes that somebody does, or does not any more.
+    pub(crate) fn note(&mut self, key: K, who: V, there: bool) {
+        if there {
+            self.0.entry(key).or_default().insert(who);
+        } else if let Some(users) = self.0.get_mut(&key) {
+            users.remove(&who);
+            if users.is_empty() {
+                self.0.remove(&key);
+            }
+        }
+    }
+}
+
+// === impl Hashed ===
+
+impl BuildHasher for Hashed {
+    type Hasher = Hashed;
+
+    fn build_hasher(&self) -> Hashed {
+        Hashed(0)
+    }
+}
+
+impl std::hash::Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only whole hashes are asked for");
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
     }
 }

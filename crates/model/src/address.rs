@@ -123,7 +123,7 @@ impl Block {
 }
 
 /// The address after one.
-fn next(address: IpAddr) -> Option<IpAddr> {
+pub(crate) fn next(address: IpAddr) -> Option<IpAddr> {
     match address {
         IpAddr::V4(address) => address.to_bits().checked_add(1).map(|bits| Ipv4Addr::from_bits(bits).into()),
         IpAddr::V6(address) => address.to_bits().checked_add(1).map(|bits| Ipv6Addr::from_bits(bits).into()),

@@ -170,10 +170,7 @@ pub struct Endpoints {
 impl Pod {
     /// The number of the port with this name and protocol: the first one, as the kubelet and kube-proxy take it.
     pub fn named_port(&self, name: &str, protocol: Protocol) -> Option<u16> {
-        self.ports
-            .iter()
-            .find(|port| port.protocol == protocol && port.name.as_deref() == Some(name))
-            .map(|port| port.number)
+        named_port(&self.ports, name, protocol)
     }
 
     /// The name of the workload it belongs to: its controller, or for a ReplicaSet made by a Deployment the Deployment.
@@ -187,6 +184,14 @@ impl Pod {
         }
         Some(owner.clone())
     }
+}
+
+/// The number of the first port with this name and protocol.
+pub fn named_port(ports: &[ContainerPort], name: &str, protocol: Protocol) -> Option<u16> {
+    ports
+        .iter()
+        .find(|port| port.protocol == protocol && port.name.as_deref() == Some(name))
+        .map(|port| port.number)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@
 use std::sync::Arc;
 
 use crate::flow::{Flow, Party, Who};
-use crate::matching::{Cluster, Context, Endpoint, Match};
+use crate::matching::{Context, Endpoint, Match, Parties};
 use crate::options::{Options, SelfTraffic};
 use crate::policy::{Action, Direction, Namespaces, PodSet, Policy, Rule, Subject};
 use crate::snapshot::{NoGroup, RankedRule, Snapshot, Stage};
@@ -37,7 +37,7 @@ pub fn evaluate(snapshot: &Snapshot, flow: &Flow, options: &Options) -> Evaluati
 }
 
 /// Whether policies have a say about this end of a connection at all: whom they apply to, or why not.
-pub fn subject<C: Cluster>(
+pub fn subject<C: Parties>(
     context: &Context<'_, C>,
     flow: &Flow,
     direction: Direction,
@@ -51,7 +51,7 @@ pub fn subject<C: Cluster>(
     };
     // Nobody can be cut off from itself; through a service a pod can. A template stands for many pods, not for one.
     let itself = match endpoint {
-        Endpoint::Pod(pod) => own.who == other.who && context.snapshot.pod(pod).stand_in.is_none(),
+        Endpoint::Pod(pod) => own.who == other.who && !context.snapshot.pod(pod).stand_in,
         Endpoint::Node(node) => context.node_of(other) == Some(node),
         Endpoint::Service(_) => false,
     };

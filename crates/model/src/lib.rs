@@ -24,6 +24,7 @@ pub mod matching;
 pub mod nearest;
 pub mod options;
 pub mod policy;
+pub mod ranges;
 pub mod snapshot;
 pub mod trace;
 pub mod traffic;

@@ -5,14 +5,16 @@
 
 use std::net::IpAddr;
 
+use smol_str::SmolStr;
+
 use crate::address::{Block, Family};
-use crate::cluster::{Namespace, Node, Pod, Service};
+use crate::cluster::{ContainerPort, Node, Pod, named_port};
 use crate::flow::{Flow, Party, Who};
-use crate::group::{GroupName, Members};
+use crate::group::Members;
 use crate::label::Selector;
 use crate::options::{HostNetworkPods, Options};
 use crate::policy::{
-    Direction, DomainName, Namespaces, Peer, Peers, PodSet, Rule, ServiceName, Subject, TrafficMatch,
+    Direction, Namespaces, Peer, Peers, PodSet, Rule, ServiceName, Subject, TrafficMatch,
     TrafficMatches,
 };
 use crate::snapshot::{NoGroup, Snapshot};
@@ -40,23 +42,33 @@ pub enum Endpoint {
     Service(usize),
 }
 
-/// What matching asks of a cluster, by places that mean nothing elsewhere. A [`Snapshot`] knows it, and so does whatever
-/// keeps a cluster up to date: there is one code that says what matches what.
-pub trait Cluster {
+/// What is asked about the ends of a connection, by places that mean nothing elsewhere. A [`Snapshot`] knows it, and so
+/// does whatever keeps a cluster up to date: there is one code that says who is exempt, who is a node and what a
+/// connection carries.
+pub trait Parties {
     /// A pod.
-    fn pod(&self, at: usize) -> &Pod;
-    /// Its namespace.
-    fn namespace_of(&self, pod: usize) -> &Namespace;
+    fn pod(&self, at: usize) -> PodFacts<'_>;
     /// A node.
     fn node(&self, at: usize) -> &Node;
     /// The place of a node.
     fn node_named(&self, name: &str) -> Option<usize>;
-    /// A service.
-    fn service(&self, at: usize) -> &Service;
-    /// Who is in a group.
-    fn group(&self, name: &GroupName) -> Result<&[Members], NoGroup<'_>>;
-    /// Whether one of the names is known to stand for an address.
-    fn is_named(&self, address: IpAddr, names: &[DomainName]) -> bool;
+}
+
+/// What is asked about a pod.
+#[derive(Debug, Clone, Copy)]
+pub struct PodFacts<'s> {
+    /// The node it runs on.
+    pub node: Option<&'s SmolStr>,
+    /// The addresses of that node, as far as the pod's own status tells them.
+    pub host_addresses: &'s [IpAddr],
+    /// The ports its containers declare, in order.
+    pub ports: &'s [ContainerPort],
+    /// Whether it lives in its node's network.
+    pub host_network: bool,
+    /// Whether it is no pod but an external entity.
+    pub external: bool,
+    /// Whether it is no pod but the template of a workload.
+    pub stand_in: bool,
 }
 
 /// Somebody to evaluate policies for: a snapshot with the options in force.
@@ -76,7 +88,7 @@ impl<C> Clone for Context<'_, C> {
 
 impl<C> Copy for Context<'_, C> {}
 
-impl<'s, C: Cluster> Context<'s, C> {
+impl<'s> Context<'s> {
     /// What in a rule nobody can read: something as it is written, or a group that it names.
     pub fn unknown<'r>(&self, rule: &'r Rule) -> Option<&'r str>
     where
@@ -154,24 +166,17 @@ impl<'s, C: Cluster> Context<'s, C> {
     }
 
     fn is_labelled(&self, selector: &Selector, endpoint: Endpoint) -> bool {
-        matches!(endpoint, Endpoint::Node(node) if selector.matches(&self.snapshot.node(node).labels))
-    }
-
-    /// The service that a connection comes in through from outside.
-    pub fn entrance(&self, flow: &Flow) -> Option<usize> {
-        let via = flow.via?;
-        let inside = self.is_pod(flow.source) || self.node_of(flow.source).is_some();
-        (!inside).then_some(via)
+        matches!(endpoint, Endpoint::Node(node) if selector.matches(&self.snapshot.nodes()[node].labels))
     }
 
     fn is_called(&self, service: usize, name: &ServiceName) -> bool {
-        let service = self.snapshot.service(service);
+        let service = &self.snapshot.services()[service];
         service.namespace == name.namespace && service.name == name.name
     }
 
     /// Whether the pod is in the set. `subject` is whom relative namespaces are relative to.
     pub fn holds(&self, set: &PodSet, pod: usize, subject: Endpoint) -> bool {
-        let living = self.snapshot.pod(pod);
+        let living = &self.snapshot.pods()[pod];
         // Host-network pods are their node: no selector finds them. The terminated are nowhere.
         !living.host_network
             && !living.terminated
@@ -247,7 +252,17 @@ impl<'s, C: Cluster> Context<'s, C> {
     }
 
     fn is_node(&self, selector: &Selector, party: Party) -> bool {
-        self.node_of(party).is_some_and(|node| selector.matches(&self.snapshot.node(node).labels))
+        self.node_of(party).is_some_and(|node| selector.matches(&self.snapshot.nodes()[node].labels))
+    }
+}
+
+/// What does not depend on policies.
+impl<C: Parties> Context<'_, C> {
+    /// The service that a connection comes in through from outside.
+    pub fn entrance(&self, flow: &Flow) -> Option<usize> {
+        let via = flow.via?;
+        let inside = self.is_pod(flow.source) || self.node_of(flow.source).is_some();
+        (!inside).then_some(via)
     }
 
     /// Whether the connection's traffic is one of these.
@@ -298,7 +313,7 @@ impl<'s, C: Cluster> Context<'s, C> {
     pub fn named_port(&self, destination: Party, name: &str, traffic: Traffic) -> Option<u16> {
         match destination.who {
             Who::Pod(pod) if !self.snapshot.pod(pod).host_network => {
-                self.snapshot.pod(pod).named_port(name, traffic.protocol)
+                named_port(self.snapshot.pod(pod).ports, name, traffic.protocol)
             }
             _ => None,
         }
@@ -319,7 +334,7 @@ impl<'s, C: Cluster> Context<'s, C> {
             Who::Pod(pod) => {
                 let pod = self.snapshot.pod(pod);
                 let counts = pod.host_network && self.options.host_network_pods == HostNetworkPods::Node;
-                if counts { pod.node.as_ref().and_then(|name| self.snapshot.node_named(name)) } else { None }
+                if counts { pod.node.and_then(|name| self.snapshot.node_named(name)) } else { None }
             }
             Who::Outside => None,
         }
@@ -327,19 +342,34 @@ impl<'s, C: Cluster> Context<'s, C> {
 
     /// Whether the party is the node that the pod runs on. The node need not be declared to be known by name.
     pub fn is_own_node(&self, party: Party, pod: usize) -> bool {
-        let home = self.snapshot.pod(pod).node.as_ref();
+        let home = self.snapshot.pod(pod).node;
         match party.who {
             Who::Node(node) => home == Some(&self.snapshot.node(node).name),
             Who::Pod(other) => {
                 let other = self.snapshot.pod(other);
                 let counts = other.host_network && self.options.host_network_pods == HostNetworkPods::Node;
-                counts && home.is_some() && other.node.as_ref() == home
+                counts && home.is_some() && other.node == home
             }
             // Without the Node itself, the pod's status still tells the address of its node.
             Who::Outside => {
-                let hosts = &self.snapshot.pod(pod).host_addresses;
+                let hosts = self.snapshot.pod(pod).host_addresses;
                 party.address.is_some_and(|address| hosts.contains(&address))
             }
+        }
+    }
+}
+
+// === impl PodFacts ===
+
+impl<'s> From<&'s Pod> for PodFacts<'s> {
+    fn from(pod: &'s Pod) -> Self {
+        PodFacts {
+            node: pod.node.as_ref(),
+            host_addresses: &pod.host_addresses,
+            ports: &pod.ports,
+            host_network: pod.host_network,
+            external: pod.external,
+            stand_in: pod.stand_in.is_some(),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::cluster::{Endpoints, NAMESPACE_NAME_LABEL, Namespace, Node, Owner, Po
 use crate::flow::{Party, Who};
 use crate::group::{Group, GroupName, Members};
 use crate::label::Labels;
-use crate::matching::Cluster;
+use crate::matching::{Parties, PodFacts};
 use crate::policy::{Direction, DomainName, Placement, Policy, Priority, ServiceName, Subject, Tier};
 
 pub mod groups;
@@ -269,6 +269,11 @@ impl Snapshot {
         self.names.get(&address).into_iter().flatten().map(String::as_str)
     }
 
+    /// Whether one of the names is known to stand for an address.
+    pub fn is_named(&self, address: IpAddr, names: &[DomainName]) -> bool {
+        self.names_of(address).any(|known| names.iter().any(|name| name.matches(known)))
+    }
+
     /// The addresses that some name is known to stand for.
     pub fn named_addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.names.keys().copied()
@@ -435,15 +440,11 @@ impl Snapshot {
     }
 }
 
-// === impl Cluster ===
+// === impl Parties ===
 
-impl Cluster for Snapshot {
-    fn pod(&self, at: usize) -> &Pod {
-        &self.pods[at]
-    }
-
-    fn namespace_of(&self, pod: usize) -> &Namespace {
-        Snapshot::namespace_of(self, pod)
+impl Parties for Snapshot {
+    fn pod(&self, at: usize) -> PodFacts<'_> {
+        PodFacts::from(&self.pods[at])
     }
 
     fn node(&self, at: usize) -> &Node {
@@ -452,17 +453,5 @@ impl Cluster for Snapshot {
 
     fn node_named(&self, name: &str) -> Option<usize> {
         Snapshot::node(self, name)
-    }
-
-    fn service(&self, at: usize) -> &Service {
-        &self.services[at]
-    }
-
-    fn group(&self, name: &GroupName) -> Result<&[Members], NoGroup<'_>> {
-        Snapshot::group(self, name)
-    }
-
-    fn is_named(&self, address: IpAddr, names: &[DomainName]) -> bool {
-        self.names_of(address).any(|known| names.iter().any(|name| name.matches(known)))
     }
 }

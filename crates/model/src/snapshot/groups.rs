@@ -20,6 +20,20 @@ pub fn resolve<'s>(
     groups: &BTreeMap<GroupName, Group>,
     service: impl Fn(&ServiceName) -> Option<&'s Service>,
 ) -> BTreeMap<GroupName, Resolved> {
+    let members = |name: &GroupName| groups.get(name).map(|group| &group.members);
+    groups
+        .iter()
+        .map(|(name, group)| (name.clone(), resolve_one(name, &group.members, members, &service)))
+        .collect()
+}
+
+/// What a group comes to, given the other groups and the services.
+pub fn resolve_one<'g, 's>(
+    name: &GroupName,
+    members: &Members,
+    group: impl Fn(&GroupName) -> Option<&'g Members>,
+    service: impl Fn(&ServiceName) -> Option<&'s Service>,
+) -> Resolved {
     let own = |members: &Members| -> Resolved {
         match members {
             Members::Service(name) => Ok(behind(name, service(name)).into_iter().collect()),
@@ -28,29 +42,27 @@ pub fn resolve<'s>(
             other => Ok(vec![other.clone()]),
         }
     };
-    let resolve = |name: &GroupName, group: &Group| -> Resolved {
-        let Members::Children(children) = &group.members else { return own(&group.members) };
-        let mut all = Vec::new();
-        let mut children: Vec<&SmolStr> = children.iter().collect();
-        children.sort_unstable();
-        children.dedup();
-        for child in children {
-            match groups.get(&sibling(name, child)).map(|child| &child.members) {
-                None => {}
-                Some(Members::Children(_)) => {
-                    return Err(format!("group {name} nests deeper than one level: {child} has children"));
-                }
-                Some(members) => {
-                    all.extend(own(members).map_err(|what| format!("child group {child}: {what}"))?);
-                }
+    let Members::Children(children) = members else { return own(members) };
+    let mut all = Vec::new();
+    let mut children: Vec<&SmolStr> = children.iter().collect();
+    children.sort_unstable();
+    children.dedup();
+    for child in children {
+        match group(&sibling(name, child)) {
+            None => {}
+            Some(Members::Children(_)) => {
+                return Err(format!("group {name} nests deeper than one level: {child} has children"));
+            }
+            Some(members) => {
+                all.extend(own(members).map_err(|what| format!("child group {child}: {what}"))?);
             }
         }
-        Ok(all)
-    };
-    groups.iter().map(|(name, group)| (name.clone(), resolve(name, group))).collect()
+    }
+    Ok(all)
 }
 
-fn sibling(group: &GroupName, name: &SmolStr) -> GroupName {
+/// Another group of the same scope.
+pub fn sibling(group: &GroupName, name: &SmolStr) -> GroupName {
     GroupName { namespace: group.namespace.clone(), name: name.clone() }
 }
 

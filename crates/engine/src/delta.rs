@@ -1,0 +1,273 @@
+//! What the index hands on: policies, sets, rules and who needs them, as a delta for each event.
+//!
+//! The three nouns that every backend shares:
+//!
+//! - a **set** is a selection of endpoints or addresses, once, whoever names it: as the *subject* of rules (whom they
+//!   apply to) or as the *addresses* at their other end;
+//! - a **rule** is one row of the pipeline: direction, order, what it does, subject, the other end, traffic. There are no
+//!   names of ports in it, no tiers without a number, no groups and nothing relative: what a policy says once becomes
+//!   as many rules as that takes;
+//! - a **policy** is where rules come from: object, line and column, apart from the rules, so that a file that is
+//!   edited above them does not change them.
+//!
+//! A delta is what one event changed and nothing else. Whoever can, applies it at once. Whoever cannot, applies its changes
+//! one by one in their order: sets with their members come first, then rules, those that come first in the pipeline
+//! first; then members move, all at once; then rules go, the last ones first, and sets that nothing names any more. So
+//! at no moment does either end of a connection allow what it did not before and does not after. (Where a change of a
+//! group or a tier moves policies of several stages at once, no order does that: such a delta is for applying at once.)
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use palisade_model::diagnostic::Location;
+use palisade_model::label::Selector;
+use palisade_model::policy::{
+    Action, Direction, DomainName, Layer7, Object, PodSet, Priority, ServiceName, TrafficMatches,
+};
+use palisade_model::ranges::Ranges;
+use palisade_model::snapshot::Stage;
+use palisade_model::traffic::Protocol;
+use smallvec::SmallVec;
+use smol_str::SmolStr;
+
+/// The number of a set. It is given again once the set is gone.
+pub type SetId = u32;
+/// The number of a rule, likewise.
+pub type RuleId = u32;
+/// The number of a policy, likewise.
+pub type PolicyId = u32;
+
+/// What one event changed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Delta {
+    /// How many events have changed something, this one included if it did.
+    pub epoch: u64,
+    /// In the order to apply them.
+    pub changes: Vec<Change>,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// A policy is there, or its origin is another.
+    Policy(PolicyId, Arc<Origin>),
+    /// A set is there, with these members.
+    Set(SetId, Arc<Content>, Vec<Arc<Member>>),
+    /// A rule is there. Whatever it names has come before.
+    Rule(RuleId, Rule),
+    /// A node needs a set now.
+    Need(Need),
+    /// Members come and go, all of these at once.
+    Move(Vec<Moved>),
+    /// A node does not need a set any more.
+    NoNeed(Need),
+    /// A rule is gone.
+    NoRule(RuleId),
+    /// A set is gone, and no rule names it any more.
+    NoSet(SetId),
+    /// A policy is gone, and no rule is of it any more.
+    NoPolicy(PolicyId),
+}
+
+/// Where rules come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The object.
+    pub object: Arc<Object>,
+    /// Its rules, in the order written.
+    pub rules: Box<[RuleOrigin]>,
+}
+
+/// Where one rule comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleOrigin {
+    /// Its direction.
+    pub direction: Direction,
+    /// Its place among those of that direction.
+    pub index: u32,
+    /// Its name, if it has one.
+    pub name: Option<SmolStr>,
+    /// Where it is written.
+    pub at: Option<Location>,
+}
+
+/// What a set selects.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Content {
+    /// Pods, or external entities; only those, where it says so, whose port of that name has that number. Its namespaces are
+    /// never relative to anybody.
+    Pods(PodSet, Option<NamedPort>),
+    /// Nodes, by their labels.
+    Nodes(Selector),
+    /// Addresses. They are no members: the content says them.
+    Addresses(Ranges),
+    /// Whatever these DNS names stand for.
+    Names(Vec<DomainName>),
+    /// A service: what goes to it, or as a subject what comes to it from outside.
+    Service(ServiceName),
+}
+
+/// A port's name, and what it stands for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NamedPort {
+    /// The name.
+    pub name: SmolStr,
+    /// The protocol of the port.
+    pub protocol: Protocol,
+    /// Its number.
+    pub number: u16,
+}
+
+/// A member of a set, as a data plane needs it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Member {
+    /// What it is.
+    pub kind: MemberKind,
+    /// Its namespace; empty where there is none.
+    pub namespace: SmolStr,
+    /// Its name; empty for an address.
+    pub name: SmolStr,
+    /// Its addresses; a pod that has not started has none.
+    pub addresses: Box<[IpAddr]>,
+    /// The node it runs on.
+    pub node: Option<SmolStr>,
+}
+
+/// What a member is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MemberKind {
+    /// A pod.
+    Pod,
+    /// The template of a workload of this kind, which stands for its pods.
+    Template(SmolStr),
+    /// An external entity.
+    Entity,
+    /// A node.
+    Node,
+    /// A service.
+    Service,
+    /// An address.
+    Address,
+}
+
+/// Members that come and go together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// Who: they are the same to every rule.
+    pub members: Members,
+    /// The sets they are in now.
+    pub joined: SmallVec<[SetId; 4]>,
+    /// The sets they are not in any more.
+    pub left: SmallVec<[SetId; 4]>,
+}
+
+/// Members, mostly one.
+pub type Members = SmallVec<[Arc<Member>; 1]>;
+
+/// One row of the pipeline.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    /// The policy it comes from.
+    pub policy: PolicyId,
+    /// Its place among the policy's rules; none for an isolation.
+    pub rule: Option<u32>,
+    /// Its direction.
+    pub direction: Direction,
+    /// Where it stands. Of two that stand at the same place the policy's object decides.
+    pub order: Order,
+    /// What it does.
+    pub does: Does,
+    /// Whom it applies to.
+    pub subject: SetId,
+    /// Who must be at the other end: in any of these; anybody if there is no list.
+    pub peers: Option<SmallVec<[SetId; 2]>>,
+    /// Where it is there, whoever receives the connection must be in this set as well.
+    pub destination: Option<SetId>,
+    /// What must be carried. Ports have numbers.
+    pub traffic: TrafficMatches,
+    /// What must hold inside the connection, on layer 7, for an Allow to hold: see [`palisade_model::policy::Rule`].
+    pub layer7: Vec<Layer7>,
+}
+
+/// What a rule does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Does {
+    /// Its subject may do only what some rule of the NetworkPolicy stage allows, in this direction.
+    Isolate,
+    /// This, with the connections it matches.
+    Act(Action),
+}
+
+/// The place of a rule in the pipeline. In the NetworkPolicy stage, where order says nothing, all are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Order {
+    /// The stage.
+    pub stage: Stage,
+    /// Whether the policy's tier exists; one that has no place comes before all others.
+    pub placed: bool,
+    /// The tier's number.
+    pub tier: u8,
+    /// The policy's priority in its tier.
+    pub priority: Priority,
+    /// The rule's index in its direction.
+    pub index: u32,
+}
+
+/// What a node needs of a set, because some pod of it, or the node itself, is in the subject of a rule that names it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Need {
+    /// The set.
+    pub set: SetId,
+    /// What of it.
+    pub part: Part,
+    /// The node; all of them, if there is none: whoever comes from outside to a service may come in anywhere.
+    pub node: Option<SmolStr>,
+}
+
+/// What of a set a node needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// The rules that apply to it, and those of its members that are on the node.
+    Subject,
+    /// All of its members.
+    Addresses,
+}
+
+// === impl Content ===
+
+impl Content {
+    /// For looking it up without having one.
+    pub(crate) fn as_wanted(&self) -> Wanted<'_> {
+        match self {
+            Content::Pods(set, port) => Wanted::Pods(set, port.as_ref()),
+            Content::Nodes(selector) => Wanted::Nodes(selector),
+            Content::Addresses(ranges) => Wanted::Addresses(ranges),
+            Content::Names(names) => Wanted::Names(names),
+            Content::Service(name) => Wanted::Service(name),
+        }
+    }
+}
+
+/// A content that somebody wants, where it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Wanted<'a> {
+    Pods(&'a PodSet, Option<&'a NamedPort>),
+    Nodes(&'a Selector),
+    Addresses(&'a Ranges),
+    Names(&'a [DomainName]),
+    Service(&'a ServiceName),
+}
+
+// === impl Wanted ===
+
+impl Wanted<'_> {
+    pub(crate) fn to_content(self) -> Content {
+        match self {
+            Wanted::Pods(set, port) => Content::Pods(set.clone(), port.cloned()),
+            Wanted::Nodes(selector) => Content::Nodes(selector.clone()),
+            Wanted::Addresses(ranges) => Content::Addresses(ranges.clone()),
+            Wanted::Names(names) => Content::Names(names.to_vec()),
+            Wanted::Service(name) => Content::Service(name.clone()),
+        }
+    }
+}

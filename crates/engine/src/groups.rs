@@ -1,0 +1,107 @@
+//! Groups, with what they come to. A group is looked up again when it, a child of it or a service it stands for changes,
+//! and whoever names it is told only if it came to something else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use palisade_model::group::{Group, GroupName, Members};
+use palisade_model::policy::ServiceName;
+use palisade_model::snapshot::NoGroup;
+use palisade_model::snapshot::groups::{Resolved, resolve_one, sibling};
+
+use crate::Engine;
+use crate::table::References;
+
+/// All groups.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    groups: BTreeMap<GroupName, Group>,
+    resolved: BTreeMap<GroupName, Resolved>,
+    /// Who has a group as a child, and who stands for the pods of a service.
+    by_child: References<GroupName, GroupName>,
+    by_service: References<ServiceName, GroupName>,
+}
+
+// === impl Groups ===
+
+impl Groups {
+    /// Who is in a group; or why nobody can say.
+    pub(crate) fn get(&self, name: &GroupName) -> Result<&[Members], NoGroup<'_>> {
+        match self.resolved.get(name) {
+            Some(Ok(members)) => Ok(members),
+            Some(Err(what)) => Err(NoGroup::Unreadable(what)),
+            None => Err(NoGroup::Missing),
+        }
+    }
+
+    /// Who is in a group, as far as anybody can say.
+    pub(crate) fn members(&self, name: &GroupName) -> Vec<Members> {
+        self.get(name).map(<[Members]>::to_vec).unwrap_or_default()
+    }
+
+    /// Whether it is there and cannot be read.
+    pub(crate) fn is_broken(&self, name: &GroupName) -> bool {
+        matches!(self.get(name), Err(NoGroup::Unreadable(_)))
+    }
+
+    fn refer(&mut self, name: &GroupName, there: bool) {
+        let Some(group) = self.groups.get(name) else { return };
+        match &group.members {
+            Members::Children(children) => {
+                for child in children {
+                    self.by_child.note(sibling(name, child), name.clone(), there);
+                }
+            }
+            Members::Service(service) => self.by_service.note(service.clone(), name.clone(), there),
+            _ => {}
+        }
+    }
+
+    /// A group, and those that have it as a child.
+    fn with_parents(&self, names: impl IntoIterator<Item = GroupName>) -> BTreeSet<GroupName> {
+        let mut all: BTreeSet<GroupName> = names.into_iter().collect();
+        let parents = all.iter().flat_map(|name| self.by_child.get(name)).cloned();
+        let parents: Vec<GroupName> = parents.collect();
+        all.extend(parents);
+        all
+    }
+}
+
+impl Engine {
+    /// A group is there, or has changed, or is gone.
+    pub(crate) fn set_group(&mut self, name: &GroupName, group: Option<Group>) {
+        self.groups.refer(name, false);
+        match group {
+            Some(group) => drop(self.groups.groups.insert(name.clone(), group)),
+            None => drop(self.groups.groups.remove(name)),
+        }
+        self.groups.refer(name, true);
+        let names = self.groups.with_parents([name.clone()]);
+        self.resolve(names);
+    }
+
+    /// A service has changed: groups may stand for other pods.
+    pub(crate) fn service_changed(&mut self, name: &ServiceName) {
+        let names = self.groups.with_parents(self.groups.by_service.get(name).cloned());
+        self.resolve(names);
+    }
+
+    fn resolve(&mut self, names: BTreeSet<GroupName>) {
+        let mut changed = Vec::new();
+        for name in names {
+            let members = |name: &GroupName| self.groups.groups.get(name).map(|group| &group.members);
+            let now = members(&name).map(|own| {
+                resolve_one(&name, own, members, |service: &ServiceName| self.services.service(service))
+            });
+            if self.groups.resolved.get(&name) != now.as_ref() {
+                match now {
+                    Some(now) => drop(self.groups.resolved.insert(name.clone(), now)),
+                    None => drop(self.groups.resolved.remove(&name)),
+                }
+                changed.push(name);
+            }
+        }
+        if !changed.is_empty() {
+            self.groups_changed(&changed);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What DNS names stand for: what somebody resolved, and the pods of headless services, which the cluster's own DNS
+//! resolves to.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use palisade_model::policy::DomainName;
+use smol_str::SmolStr;
+
+use crate::delta::SetId;
+use crate::pending::Pending;
+
+/// Names and addresses.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    /// What each name stands for, and how often somebody says so.
+    known: BTreeMap<SmolStr, BTreeMap<IpAddr, u32>>,
+    sets: BTreeMap<SetId, NameSet>,
+}
+
+#[derive(Debug)]
+struct NameSet {
+    wanted: Vec<DomainName>,
+    /// By how many names.
+    addresses: BTreeMap<IpAddr, u32>,
+}
+
+// === impl Names ===
+
+impl Names {
+    /// Whether an address is in a set.
+    pub(crate) fn holds(&self, set: SetId, address: IpAddr) -> bool {
+        self.sets.get(&set).is_some_and(|set| set.addresses.contains_key(&address))
+    }
+
+    /// The addresses of a set.
+    pub(crate) fn addresses(&self, set: SetId) -> impl Iterator<Item = IpAddr> {
+        self.sets.get(&set).into_iter().flat_map(|set| set.addresses.keys().copied())
+    }
+
+    /// A new set.
+    pub(crate) fn select(&mut self, set: SetId, wanted: &[DomainName]) {
+        let mut addresses = BTreeMap::new();
+        for (name, known) in &self.known {
+            if wanted.iter().any(|wanted| wanted.matches(name)) {
+                for address in known.keys() {
+                    *addresses.entry(*address).or_insert(0) += 1;
+                }
+            }
+        }
+        self.sets.insert(set, NameSet { wanted: wanted.to_vec(), addresses });
+    }
+
+    /// A set is gone.
+    pub(crate) fn unselect(&mut self, set: SetId) {
+        self.sets.remove(&set);
+    }
+
+    /// Somebody says that a name stands for an address.
+    pub(crate) fn say(&mut self, name: &SmolStr, address: IpAddr, pending: &mut Pending) {
+        let said = self.known.entry(name.clone()).or_default().entry(address).or_insert(0);
+        *said += 1;
+        if *said > 1 {
+            return;
+        }
+        for (id, set) in self.sets.iter_mut().filter(|(_, set)| set.wants(name)) {
+            let names = set.addresses.entry(address).or_insert(0);
+            *names += 1;
+            if *names == 1 {
+                pending.move_address(*id, address, 1);
+            }
+        }
+    }
+
+    /// Somebody does not say so any more.
+    pub(crate) fn unsay(&mut self, name: &SmolStr, address: IpAddr, pending: &mut Pending) {
+        let Some(known) = self.known.get_mut(name) else { return };
+        let Some(said) = known.get_mut(&address) else { return };
+        *said -= 1;
+        if *said > 0 {
+            return;
+        }
+        known.remove(&address);
+        if known.is_empty() {
+            self.known.remove(name);
+        }
+        for (id, set) in self.sets.iter_mut().filter(|(_, set)| set.wants(name)) {
+            if let Some(names) = set.addresses.get_mut(&address) {
+                *names -= 1;
+                if *names == 0 {
+                    set.addresses.remove(&address);
+                    pending.move_address(*id, address, -1);
+                }
+            }
+        }
+    }
+}
+
+// === impl NameSet ===
+
+impl NameSet {
+    fn wants(&self, name: &str) -> bool {
+        self.wanted.iter().any(|wanted| wanted.matches(name))
+    }
+}

@@ -1,0 +1,342 @@
+//! What an event has changed so far, and how that becomes a delta.
+//!
+//! Whoever changes something notes here how it was; what it is, is asked when the event is over. So what changed and
+//! changed back is no change, and whatever else the event did in between is seen by nobody.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use smol_str::SmolStr;
+
+use crate::Engine;
+use crate::delta::{Change, Content, Delta, Does, Member, MemberKind, Members, Moved, Need, Part, PolicyId, RuleId, SetId};
+use crate::endpoints::Endpoints;
+use crate::rows::Row;
+use crate::shapes::Few;
+use crate::spans::EVERYWHERE;
+
+/// What an event has changed so far.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    /// Policies that are there or have another origin, and those that are gone.
+    pub(crate) policies: Vec<PolicyId>,
+    pub(crate) gone: Vec<PolicyId>,
+    /// Sets that rows started or ceased to name, and whether they were seen before.
+    sets: Vec<(SetId, bool)>,
+    /// Sets that nobody used at some moment.
+    pub(crate) idle: Vec<SetId>,
+    /// Rows that are new, and those that go unless they are added again.
+    pub(crate) rows: Vec<RuleId>,
+    pub(crate) condemned: BTreeMap<Row, RuleId>,
+    touched: Vec<Touched>,
+    addresses: BTreeMap<IpAddr, BTreeMap<SetId, i32>>,
+    needs: Vec<(SetId, Part, u32, i32)>,
+    pub(crate) idle_hosts: Vec<u32>,
+}
+
+/// Somebody who may be in other sets than before.
+#[derive(Debug)]
+struct Touched {
+    before: Option<(Members, Few)>,
+    now: Place,
+}
+
+/// Where somebody is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// A pod.
+    Pod(u32),
+    /// All pods of a class.
+    Class(u32),
+    /// A node.
+    Host(u32),
+    /// A service.
+    Service(u32),
+    /// Gone.
+    Nowhere,
+}
+
+// === impl Pending ===
+
+impl Pending {
+    /// Notes how somebody was.
+    pub(crate) fn touch(&mut self, before: Option<(Arc<Member>, Few)>, now: Place) {
+        let before = before.map(|(member, sets)| (Members::from_buf([member]), sets));
+        self.touched.push(Touched { before, now });
+    }
+
+    /// Notes how the pods of a class were.
+    pub(crate) fn touch_class(&mut self, endpoints: &Endpoints, class: u32) {
+        let found = &endpoints.classes[class];
+        let members = found.pods.iter().map(|pod| Arc::clone(&endpoints.pods[*pod].member)).collect();
+        self.touched
+            .push(Touched { before: Some((members, found.holders().collect())), now: Place::Class(class) });
+    }
+
+    /// Notes whether a set was seen before the event.
+    pub(crate) fn note_set(&mut self, set: SetId, was_seen: bool) {
+        if let Err(at) = self.sets.binary_search_by_key(&set, |(other, _)| *other) {
+            self.sets.insert(at, (set, was_seen));
+        }
+    }
+
+    fn was_seen(&self, set: SetId) -> Option<bool> {
+        let at = self.sets.binary_search_by_key(&set, |(other, _)| *other).ok()?;
+        Some(self.sets[at].1)
+    }
+
+    /// Ready for the next event, with the memory of this one.
+    fn clear(&mut self) {
+        self.policies.clear();
+        self.gone.clear();
+        self.sets.clear();
+        self.idle.clear();
+        self.rows.clear();
+        self.touched.clear();
+        self.addresses.clear();
+        self.needs.clear();
+        self.idle_hosts.clear();
+    }
+
+    pub(crate) fn move_address(&mut self, set: SetId, address: IpAddr, by: i32) {
+        *self.addresses.entry(address).or_default().entry(set).or_insert(0) += by;
+    }
+
+    pub(crate) fn need(&mut self, set: SetId, part: Part, host: u32, by: i32) {
+        self.needs.push((set, part, host, by));
+    }
+}
+
+impl Engine {
+    /// The event is over: what it changed, in order.
+    pub(crate) fn conclude(&mut self) -> Delta {
+        let removed = self.drop_condemned();
+        let mut pending = std::mem::take(&mut self.pending);
+        let needs = self.needs(&mut pending);
+        let moved = self.moved(&pending);
+        let most = pending.policies.len()
+            + pending.sets.len()
+            + pending.rows.len()
+            + needs.len()
+            + usize::from(!moved.is_empty())
+            + removed.len()
+            + pending.gone.len();
+        let mut changes = Vec::with_capacity(most);
+        for policy in &pending.policies {
+            changes.push(Change::Policy(*policy, Arc::clone(self.policies.origin(*policy))));
+        }
+        let mut moving: SmallVec<[Place; 2]> = pending.touched.iter().map(|touched| touched.now).collect();
+        moving.sort_unstable();
+        for (set, was_seen) in &pending.sets {
+            if !was_seen && self.sets.sets[*set].seen > 0 {
+                let content = Arc::clone(&self.sets.sets[*set].content);
+                changes.push(Change::Set(*set, content, self.members(*set, &moving, &pending)));
+            }
+        }
+        self.sort_rows(&mut pending.rows);
+        for row in &pending.rows {
+            changes.push(Change::Rule(*row, self.rule_of(*row)));
+        }
+        let wanted = needs.iter().filter(|(_, by)| *by > 0);
+        changes.extend(wanted.map(|(need, _)| Change::Need(need.clone())));
+        if !moved.is_empty() {
+            changes.push(Change::Move(moved));
+        }
+        let unwanted = needs.into_iter().filter(|(_, by)| *by < 0);
+        changes.extend(unwanted.map(|(need, _)| Change::NoNeed(need)));
+        changes.extend(removed.iter().rev().map(|row| Change::NoRule(*row)));
+        for (set, was_seen) in &pending.sets {
+            if *was_seen && self.sets.sets[*set].seen == 0 {
+                changes.push(Change::NoSet(*set));
+            }
+        }
+        changes.extend(pending.gone.iter().map(|policy| Change::NoPolicy(*policy)));
+        self.free(&pending, &removed);
+        pending.clear();
+        self.pending = pending;
+        if !changes.is_empty() {
+            self.epoch += 1;
+        }
+        Delta { epoch: self.epoch, changes }
+    }
+
+    /// Rows that nobody added again go: which, in order.
+    fn drop_condemned(&mut self) -> Vec<RuleId> {
+        let condemned = std::mem::take(&mut self.pending.condemned);
+        for row in condemned.keys() {
+            self.drop_row(row);
+        }
+        let mut removed: Vec<RuleId> = condemned.into_values().collect();
+        self.sort_rows(&mut removed);
+        removed
+    }
+
+    /// In the order in which they come: stage by stage, in the NetworkPolicy stage what allows before what isolates.
+    fn sort_rows(&self, rows: &mut [RuleId]) {
+        if rows.len() > 1 {
+            let isolates = |row: &RuleId| self.rows[*row].row.does == Does::Isolate;
+            rows.sort_by(|one, other| {
+                let (first, second) = (&self.rows[*one].row, &self.rows[*other].row);
+                (first.order, isolates(one))
+                    .cmp(&(second.order, isolates(other)))
+                    .then_with(|| self.compare(first, second))
+            });
+        }
+    }
+
+    /// The members of a set.
+    pub(crate) fn members_of(&self, set: SetId) -> Vec<Arc<Member>> {
+        self.members(set, &[], &Pending::default())
+    }
+
+    /// The members of a set that is new, but for those who are about to move.
+    fn members(&self, set: SetId, moving: &[Place], pending: &Pending) -> Vec<Arc<Member>> {
+        let still = |place: Place| moving.is_empty() || moving.binary_search(&place).is_err();
+        match &*self.sets.sets[set].content {
+            Content::Pods(..) => {
+                let classes = self.sets.sets[set].classes.iter().filter(|class| still(Place::Class(**class)));
+                let pods = classes.flat_map(|class| &self.endpoints.classes[*class].pods);
+                let pods = pods.filter(|pod| still(Place::Pod(**pod)));
+                pods.map(|pod| Arc::clone(&self.endpoints.pods[*pod].member)).collect()
+            }
+            Content::Nodes(_) => {
+                let hosts = self.hosts.holding(set).filter(|host| still(Place::Host(*host)));
+                hosts.filter_map(|host| self.hosts.member(host)).map(Arc::clone).collect()
+            }
+            Content::Names(_) => {
+                let coming = |address: &IpAddr| {
+                    pending.addresses.get(address).is_some_and(|sets| sets.get(&set).copied() > Some(0))
+                };
+                let addresses = self.names.addresses(set).filter(|address| !coming(address));
+                addresses.map(|address| Arc::new(Member::from(address))).collect()
+            }
+            Content::Service(name) => {
+                let service = self.services.find(name).filter(|at| still(Place::Service(*at)));
+                service.and_then(|at| self.services.member(at)).map(Arc::clone).into_iter().collect()
+            }
+            Content::Addresses(_) => Vec::new(),
+        }
+    }
+
+    fn moved(&self, pending: &Pending) -> Vec<Moved> {
+        let mut all = Vec::new();
+        let is_seen = |set: &SetId| self.sets.sets[*set].seen > 0;
+        let was_seen = |set: &SetId| pending.was_seen(*set).unwrap_or_else(|| is_seen(set));
+        let stays = |set: &SetId| was_seen(set) && is_seen(set);
+        for touched in &pending.touched {
+            let mut joined = self.sets_at(touched.now);
+            joined.retain(|set| is_seen(set));
+            let (old, before) = match &touched.before {
+                Some((old, before)) => (old.as_slice(), before.iter().copied().filter(stays).collect()),
+                None => (&[][..], Few::new()),
+            };
+            if joined.is_empty() && before.is_empty() {
+                continue;
+            }
+            let members = self.members_at(touched.now);
+            if old == members.as_slice() {
+                let difference = |all: &Few, without: &Few| -> Few {
+                    all.iter().copied().filter(|set| without.binary_search(set).is_err()).collect()
+                };
+                let (joined, left) = (difference(&joined, &before), difference(&before, &joined));
+                all.push(Moved { members, joined, left });
+            } else {
+                all.push(Moved { members: old.into(), joined: Few::new(), left: before });
+                all.push(Moved { members, joined, left: Few::new() });
+            }
+        }
+        for (address, sets) in &pending.addresses {
+            let those = |wanted: fn(i32) -> bool| -> Few {
+                let sets = sets.iter().filter(|(set, by)| wanted(**by) && is_seen(set));
+                sets.map(|(set, _)| *set).collect()
+            };
+            let members = Members::from_buf([Arc::new(Member::from(*address))]);
+            all.push(Moved { members, joined: those(|by| by > 0), left: those(|by| by < 0) });
+        }
+        all.retain(|moved| !(moved.joined.is_empty() && moved.left.is_empty()) && !moved.members.is_empty());
+        all
+    }
+
+    /// Who is at a place.
+    fn members_at(&self, place: Place) -> Members {
+        match place {
+            Place::Pod(pod) => Members::from_buf([Arc::clone(&self.endpoints.pods[pod].member)]),
+            Place::Class(class) => {
+                let pods = self.endpoints.classes[class].pods.iter();
+                pods.map(|pod| Arc::clone(&self.endpoints.pods[*pod].member)).collect()
+            }
+            Place::Host(host) => self.hosts.member(host).cloned().into_iter().collect(),
+            Place::Service(at) => self.services.member(at).cloned().into_iter().collect(),
+            Place::Nowhere => Members::new(),
+        }
+    }
+
+    /// The sets that hold whoever is at a place, sorted.
+    fn sets_at(&self, place: Place) -> Few {
+        match place {
+            Place::Pod(pod) => {
+                let class = self.endpoints.class_of(pod);
+                class.map(|class| class.holders().collect()).unwrap_or_default()
+            }
+            Place::Class(class) => self.endpoints.classes[class].holders().collect(),
+            Place::Host(host) => self.hosts.sets(host).into(),
+            Place::Service(at) => self.services.sets(at).into(),
+            Place::Nowhere => Few::new(),
+        }
+    }
+
+    /// Which needs have changed, sorted, and which way.
+    fn needs(&self, pending: &mut Pending) -> Vec<(Need, i32)> {
+        pending.needs.sort_unstable_by_key(|(set, part, host, _)| (*set, *part, *host));
+        let mut needs: Vec<(Need, i32)> = Vec::new();
+        for same in pending.needs.chunk_by(|one, other| (one.0, one.1, one.2) == (other.0, other.1, other.2)) {
+            let (set, part, host, _) = same[0];
+            let by: i32 = same.iter().map(|(_, _, _, by)| by).sum();
+            // Whoever has lost the set has lost the need.
+            if by != 0 && self.sets.sets[set].seen > 0 {
+                needs.push((Need { set, part, node: self.node_name(host) }, by));
+            }
+        }
+        needs
+    }
+
+    /// A node by name; none stands for all of them.
+    pub(crate) fn node_name(&self, host: u32) -> Option<SmolStr> {
+        (host != EVERYWHERE).then(|| self.hosts.name(host).cloned().unwrap_or_default())
+    }
+
+    /// Numbers that the event took out of use may be given again from now on.
+    fn free(&mut self, pending: &Pending, removed: &[RuleId]) {
+        for row in removed {
+            self.rows.remove(*row);
+        }
+        for set in &pending.idle {
+            if self.sets.sets.get(*set).is_some_and(|set| set.uses == 0) {
+                self.empty_set(*set);
+                self.sets.remove(*set);
+            }
+        }
+        for policy in &pending.gone {
+            self.policies.forget(*policy);
+        }
+        for host in &pending.idle_hosts {
+            self.hosts.forget(*host);
+        }
+    }
+}
+
+// === impl Member ===
+
+impl From<IpAddr> for Member {
+    fn from(address: IpAddr) -> Self {
+        Member {
+            kind: MemberKind::Address,
+            namespace: SmolStr::default(),
+            name: SmolStr::default(),
+            addresses: Box::new([address]),
+            node: None,
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Rows: rules as they are handed on, each for one subject, with everything looked up. They stand at their subject's set, in
+//! the order in which they are asked.
+
+use std::cmp::Ordering;
+
+use palisade_model::policy::{Direction, Object};
+use palisade_model::snapshot::Stage;
+use palisade_model::traffic::Protocol;
+
+use crate::Engine;
+use crate::arena::Arena;
+use crate::delta::{Does, Order, PolicyId, RuleId, SetId};
+use crate::endpoints::{NONE, number};
+use crate::sets::count;
+
+/// All rows.
+pub(crate) type Rows = Arena<RowEntry>;
+
+/// A row, and its place among those of its subject that no order tells apart.
+#[derive(Debug)]
+pub(crate) struct RowEntry {
+    pub(crate) row: Row,
+    place: u32,
+}
+
+/// A row. What it carries is with the policy's rule.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Row {
+    pub(crate) policy: PolicyId,
+    /// The rule's place in the policy; nowhere for an isolation.
+    pub(crate) rule: u32,
+    /// Which edition of what the rule carries.
+    pub(crate) edition: u32,
+    pub(crate) subject: SetId,
+    pub(crate) peers: PeerSets,
+    /// Where whoever receives the connection must be.
+    pub(crate) destination: SetId,
+    /// Which of the rule's named ports it is for, and what that stands for.
+    pub(crate) port: Option<(u16, Protocol, u16)>,
+    pub(crate) does: Does,
+    pub(crate) direction: Direction,
+    pub(crate) order: Order,
+}
+
+/// Who must be at the other end.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum PeerSets {
+    /// Anybody.
+    Any,
+    /// Who is in this set.
+    One(SetId),
+    /// Who is in any of these.
+    Of(Box<[SetId]>),
+}
+
+// === impl PeerSets ===
+
+impl PeerSets {
+    pub(crate) fn as_slice(&self) -> &[SetId] {
+        match self {
+            PeerSets::Any => &[],
+            PeerSets::One(set) => std::slice::from_ref(set),
+            PeerSets::Of(sets) => sets,
+        }
+    }
+}
+
+impl FromIterator<SetId> for PeerSets {
+    fn from_iter<I: IntoIterator<Item = SetId>>(sets: I) -> Self {
+        let mut sets: Vec<SetId> = sets.into_iter().collect();
+        sets.sort_unstable();
+        sets.dedup();
+        match sets.as_slice() {
+            [one] => PeerSets::One(*one),
+            _ => PeerSets::Of(sets.into()),
+        }
+    }
+}
+
+// === impl Row ===
+
+impl Row {
+    /// The sets at its other end.
+    pub(crate) fn named(&self) -> impl Iterator<Item = SetId> {
+        let destination = (self.destination != NONE).then_some(self.destination);
+        self.peers.as_slice().iter().copied().chain(destination)
+    }
+}
+
+impl Engine {
+    /// Adds a row, or takes one back that was about to go. The sets it names are taken by it.
+    pub(crate) fn add_row(&mut self, row: Row) -> RuleId {
+        if let Some(id) = self.pending.condemned.remove(&row) {
+            self.attach(id);
+            return id;
+        }
+        let (subject, policy) = (row.subject, row.policy);
+        let named: crate::shapes::Few = row.named().collect();
+        let id = self.rows.insert(RowEntry { row, place: NONE });
+        self.pending.rows.push(id);
+        self.see(subject, 1);
+        self.sets.sets[subject].applied += 1;
+        if self.sets.sets[subject].applied == 1 {
+            self.start_span(subject);
+        }
+        for set in named {
+            self.see(set, 1);
+            self.name_set(subject, set, 1);
+        }
+        self.policies.applies(&mut self.sets, policy, subject, 1);
+        self.attach(id);
+        id
+    }
+
+    /// Puts a row where it is asked.
+    fn attach(&mut self, id: RuleId) {
+        let row = &self.rows[id].row;
+        let (subject, direction) = (row.subject, row.direction);
+        match (row.does, row.order.stage) {
+            (Does::Isolate, _) => self.sets.sets[subject].isolated[direction as usize] += 1,
+            (_, Stage::NetworkPolicy) => {
+                let allows = &mut self.sets.sets[subject].allows;
+                allows.push(id);
+                self.rows[id].place = number(allows.len() - 1);
+            }
+            _ => {
+                let before = |other: &u32| self.compare_rows(*other, id) == Ordering::Less;
+                let at = self.sets.sets[subject].ranked.partition_point(before);
+                self.sets.sets[subject].ranked.insert(at, id);
+            }
+        }
+    }
+
+    /// A row is not asked any more. It is still there, and goes with the event unless it is added again.
+    pub(crate) fn condemn_row(&mut self, id: RuleId) {
+        let row = &self.rows[id].row;
+        let (subject, direction) = (row.subject, row.direction);
+        let set = &mut self.sets.sets[subject];
+        match (row.does, row.order.stage) {
+            (Does::Isolate, _) => set.isolated[direction as usize] -= 1,
+            (_, Stage::NetworkPolicy) => {
+                let place = self.rows[id].place;
+                set.allows.swap_remove(place as usize);
+                if let Some(moved) = set.allows.get(place as usize) {
+                    self.rows[*moved].place = place;
+                }
+            }
+            _ => set.ranked.retain(|other| *other != id),
+        }
+        self.pending.condemned.insert(self.rows[id].row.clone(), id);
+    }
+
+    /// The row goes; its number stays taken until the event is told.
+    pub(crate) fn drop_row(&mut self, row: &Row) {
+        self.policies.applies(&mut self.sets, row.policy, row.subject, -1);
+        for set in row.named() {
+            self.name_set(row.subject, set, -1);
+            self.see(set, -1);
+        }
+        self.sets.sets[row.subject].applied -= 1;
+        if self.sets.sets[row.subject].applied == 0 {
+            self.end_span(row.subject);
+        }
+        self.see(row.subject, -1);
+    }
+
+    /// A row uses a set, or does not any more.
+    fn see(&mut self, id: SetId, by: i32) {
+        let set = &mut self.sets.sets[id];
+        let before = set.seen;
+        set.seen = before.saturating_add_signed(by);
+        if (before == 0) != (set.seen == 0) {
+            self.pending.note_set(id, before > 0);
+        }
+        self.use_set(id, by);
+    }
+
+    /// A row that applies to a subject names a set, or does not any more.
+    fn name_set(&mut self, subject: SetId, set: SetId, by: i32) {
+        let (before, after) = count(&mut self.sets.sets[subject].named, set, by);
+        if (before == 0) != (after == 0) {
+            let nodes = self.sets.sets[subject].nodes.clone();
+            for (node, _) in nodes {
+                self.need_addresses(set, node, by);
+            }
+        }
+    }
+
+    /// Which of two rows is asked first.
+    pub(crate) fn compare_rows(&self, one: RuleId, other: RuleId) -> Ordering {
+        self.compare(&self.rows[one].row, &self.rows[other].row)
+    }
+
+    pub(crate) fn compare(&self, one: &Row, other: &Row) -> Ordering {
+        let object = |row: &Row| -> &Object { self.policies.object(row.policy) };
+        (one.direction, one.order)
+            .cmp(&(other.direction, other.order))
+            .then_with(|| object(one).cmp(object(other)))
+            .then_with(|| one.rule.cmp(&other.rule))
+    }
+}

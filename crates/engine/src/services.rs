@@ -1,0 +1,217 @@
+//! Services, what is behind them, and what the names of headless ones stand for.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use palisade_model::cluster::{Endpoints as Backends, Service};
+use palisade_model::policy::ServiceName;
+use smol_str::{SmolStr, format_smolstr};
+
+use crate::Engine;
+use crate::arena::Arena;
+use crate::delta::{Member, MemberKind, SetId, Wanted};
+use crate::pending::Place;
+use crate::shapes::Few;
+
+/// All services.
+#[derive(Debug, Default)]
+pub(crate) struct Services {
+    services: Arena<ServiceEntry>,
+    by_name: HashMap<ServiceName, u32>,
+    /// The headless ones of each namespace.
+    headless: HashMap<SmolStr, Few>,
+    /// By namespace, service and name.
+    backends: BTreeMap<(SmolStr, SmolStr, SmolStr), Backends>,
+}
+
+#[derive(Debug)]
+struct ServiceEntry {
+    service: Service,
+    member: Arc<Member>,
+    /// The sets that are about it: one, or none.
+    sets: Few,
+}
+
+// === impl Services ===
+
+impl Services {
+    pub(crate) fn find(&self, name: &ServiceName) -> Option<u32> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(crate) fn service(&self, name: &ServiceName) -> Option<&Service> {
+        Some(&self.services.get(self.find(name)?)?.service)
+    }
+
+    pub(crate) fn sets(&self, at: u32) -> &[SetId] {
+        self.services.get(at).map(|entry| entry.sets.as_slice()).unwrap_or_default()
+    }
+
+    pub(crate) fn member(&self, at: u32) -> Option<&Arc<Member>> {
+        self.services.get(at).map(|entry| &entry.member)
+    }
+
+    /// A new set is about a service.
+    pub(crate) fn select(&mut self, set: SetId, name: &ServiceName) {
+        if let Some(at) = self.find(name) {
+            self.services[at].sets.push(set);
+        }
+    }
+
+    /// A set is gone.
+    pub(crate) fn unselect(&mut self, set: SetId, name: &ServiceName) {
+        if let Some(at) = self.find(name) {
+            self.services[at].sets.retain(|other| *other != set);
+        }
+    }
+
+    /// Notes a headless service with its namespace, or forgets it.
+    fn list_headless(&mut self, at: u32, there: bool) {
+        let service = &self.services[at].service;
+        if !service.headless {
+            return;
+        }
+        let own = self.headless.entry(service.namespace.clone()).or_default();
+        own.retain(|other| *other != at);
+        if there {
+            own.push(at);
+        } else if own.is_empty() {
+            self.headless.remove(&service.namespace);
+        }
+    }
+
+    fn listed(&self, service: &Service) -> Vec<IpAddr> {
+        let first = (service.namespace.clone(), service.name.clone(), SmolStr::default());
+        let own = |key: &(SmolStr, SmolStr, SmolStr)| key.0 == service.namespace && key.1 == service.name;
+        let listed = self.backends.range(first..).take_while(|(key, _)| own(key));
+        listed.flat_map(|(_, backends)| backends.ready.iter().copied()).collect()
+    }
+}
+
+impl Engine {
+    /// A service is there, or has changed, or is gone.
+    pub(crate) fn set_service(&mut self, name: &ServiceName, service: Option<Service>) {
+        let found = self.services.find(name);
+        if let Some(at) = found {
+            self.say_headless(at, false);
+            self.services.list_headless(at, false);
+        }
+        let at = match (found, service) {
+            (None, None) => return,
+            (Some(at), None) => {
+                let gone = self.services.services.remove(at);
+                self.services.by_name.remove(name);
+                self.pending.touch(Some((gone.member, gone.sets)), Place::Nowhere);
+                None
+            }
+            (Some(at), Some(service)) => {
+                let entry = &mut self.services.services[at];
+                let before = std::mem::replace(&mut entry.member, Arc::new(Member::from(&service)));
+                entry.service = service;
+                self.pending.touch(Some((before, entry.sets.clone())), Place::Service(at));
+                Some(at)
+            }
+            (None, Some(service)) => {
+                let (_, set) = self.sets.find(Wanted::Service(name));
+                let member = Arc::new(Member::from(&service));
+                let entry = ServiceEntry { service, member, sets: set.into_iter().collect() };
+                let at = self.services.services.insert(entry);
+                self.services.by_name.insert(name.clone(), at);
+                self.pending.touch(None, Place::Service(at));
+                Some(at)
+            }
+        };
+        if let Some(at) = at {
+            self.services.list_headless(at, true);
+            self.say_headless(at, true);
+        }
+        self.service_changed(name);
+    }
+
+    /// What is behind a service has changed.
+    pub(crate) fn set_backends(&mut self, key: &(SmolStr, SmolStr, SmolStr), backends: Option<Backends>) {
+        let service = self.services.find(&ServiceName { namespace: key.0.clone(), name: key.1.clone() });
+        let headless = service.filter(|at| self.services.services[*at].service.headless);
+        if let Some(at) = headless {
+            self.say_headless(at, false);
+        }
+        match backends {
+            Some(backends) => drop(self.services.backends.insert(key.clone(), backends)),
+            None => drop(self.services.backends.remove(key)),
+        }
+        if let Some(at) = headless {
+            self.say_headless(at, true);
+        }
+    }
+
+    /// A pod gives its addresses to the names of headless services, or takes them back.
+    pub(crate) fn say_pod(&mut self, pod: u32, there: bool) {
+        let namespace = &self.endpoints.pods[pod].member.namespace;
+        let Some(headless) = self.services.headless.get(namespace) else { return };
+        for at in headless.clone() {
+            let service = &self.services.services[at].service;
+            if self.serves(service, pod) {
+                let name = dns_name(service);
+                for address in self.endpoints.pods[pod].member.addresses.clone() {
+                    self.say(&name, address, there);
+                }
+            }
+        }
+    }
+
+    fn serves(&self, service: &Service, pod: u32) -> bool {
+        let entry = &self.endpoints.pods[pod];
+        let selected = || {
+            let labels = self.endpoints.labels(pod);
+            service.selector.as_ref().is_some_and(|selector| selector.matches(labels))
+        };
+        !entry.terminated
+            && entry.member.kind != MemberKind::Entity
+            && (entry.ready || service.publish_not_ready)
+            && selected()
+    }
+
+    fn say_headless(&mut self, at: u32, there: bool) {
+        let service = &self.services.services[at].service;
+        if !service.headless {
+            return;
+        }
+        let name = dns_name(service);
+        let mut addresses = self.services.listed(service);
+        if let Some(namespace) = self.endpoints.namespace(&service.namespace) {
+            for pod in self.endpoints.pods_in(namespace).filter(|pod| self.serves(service, *pod)) {
+                addresses.extend(self.endpoints.pods[pod].member.addresses.iter().copied());
+            }
+        }
+        for address in addresses {
+            self.say(&name, address, there);
+        }
+    }
+
+    pub(crate) fn say(&mut self, name: &SmolStr, address: IpAddr, there: bool) {
+        match there {
+            true => self.names.say(name, address, &mut self.pending),
+            false => self.names.unsay(name, address, &mut self.pending),
+        }
+    }
+}
+
+fn dns_name(service: &Service) -> SmolStr {
+    format_smolstr!("{}.{}.svc.cluster.local", service.name, service.namespace)
+}
+
+// === impl Member ===
+
+impl From<&Service> for Member {
+    fn from(service: &Service) -> Self {
+        let addresses = service.addresses.iter().chain(&service.external_addresses);
+        Member {
+            kind: MemberKind::Service,
+            namespace: service.namespace.clone(),
+            name: service.name.clone(),
+            addresses: addresses.copied().collect(),
+            node: None,
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What pods are to rules: a **shape** is what some pods have in common as they are, a **kind** what is left of it once
+//! everything is left out that no rule asks for.
+//!
+//! Most labels of a pod say which revision, replica or release it is of, and no selector ever mentions them. Pods whose
+//! labels differ only there are of one kind. A label's key, a port's name and the service account count from the first
+//! set that asks for them. They count from then on, whether or not the set goes away: to put together again what nobody
+//! tells apart any more would mean to walk over all of their pods whenever the only policy that uses a label is
+//! replaced, and no answer depends on it.
+
+use std::collections::{HashMap, HashSet};
+
+use palisade_model::cluster::{ContainerPort, Pod};
+use palisade_model::label::Labels;
+use palisade_model::policy::PodSet;
+use smallvec::SmallVec;
+use smol_str::SmolStr;
+
+use crate::arena::Arena;
+use crate::delta::NamedPort;
+use crate::table::{Index, Table};
+
+/// All shapes and kinds.
+#[derive(Debug, Default)]
+pub(crate) struct Shapes {
+    pub(crate) shapes: Arena<Shape>,
+    shape_by_content: Table,
+    pub(crate) kinds: Arena<KindEntry>,
+    kind_by_content: Table,
+    /// Which kinds have a label, for selectors that ask for it in all namespaces.
+    by_label: Index,
+    used: HashSet<Asked>,
+    /// Which shapes have something that no set has asked for yet.
+    unused: HashMap<Asked, HashSet<u32>>,
+}
+
+/// Something about pods that sets can ask for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Asked {
+    Label(SmolStr),
+    Port(SmolStr),
+    Account,
+}
+
+/// Pods that are the same as they are, in whatever namespace.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    pub(crate) labels: Labels,
+    pub(crate) ports: Box<[ContainerPort]>,
+    pub(crate) account: SmolStr,
+    pub(crate) external: bool,
+    pub(crate) kind: u32,
+    /// Where they are.
+    pub(crate) pods: Vec<u32>,
+}
+
+/// Pods that are the same to every rule, but for their namespace.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Kind {
+    pub(crate) labels: Labels,
+    /// The first one of each name and protocol, by name.
+    pub(crate) ports: Vec<NamedPort>,
+    pub(crate) account: Option<SmolStr>,
+    pub(crate) external: bool,
+}
+
+/// A kind, and what is of it.
+#[derive(Debug)]
+pub(crate) struct KindEntry {
+    pub(crate) kind: Kind,
+    /// How many shapes.
+    shapes: u32,
+    /// Which classes: one for each namespace that has such pods.
+    pub(crate) classes: Vec<u32>,
+}
+
+// === impl Shapes ===
+
+impl Shapes {
+    /// The shape of a pod, found or made.
+    pub(crate) fn of(&mut self, pod: &Pod) -> u32 {
+        let content = (&pod.labels, pod.ports.as_slice(), &pod.account, pod.external);
+        let hash = self.shape_by_content.hash(&content);
+        if let Some(shape) = self.shape_by_content.find(hash, |id| self.shapes[id].content() == content) {
+            return shape;
+        }
+        let mut shape = Shape {
+            labels: pod.labels.clone(),
+            ports: pod.ports.as_slice().into(),
+            account: pod.account.clone(),
+            external: pod.external,
+            kind: 0,
+            pods: Vec::new(),
+        };
+        shape.kind = self.found_or_new(self.project(&shape));
+        let id = self.shapes.insert(shape);
+        self.shape_by_content.insert(hash, id);
+        for asked in self.shapes[id].offers() {
+            if !self.used.contains(&asked) {
+                self.unused.entry(asked).or_default().insert(id);
+            }
+        }
+        id
+    }
+
+    /// Forgets a shape that no pod has any more.
+    pub(crate) fn forget(&mut self, id: u32) {
+        let gone = self.shapes.remove(id);
+        self.leave_kind(gone.kind);
+        let hash = self.shape_by_content.hash(&gone.content());
+        self.shape_by_content.remove(hash, id);
+        for asked in gone.offers() {
+            if let Some(shapes) = self.unused.get_mut(&asked) {
+                shapes.remove(&id);
+                if shapes.is_empty() {
+                    self.unused.remove(&asked);
+                }
+            }
+        }
+    }
+
+    /// One shape less of a kind, whose pods have left their classes.
+    pub(crate) fn leave_kind(&mut self, id: u32) {
+        self.kinds[id].shapes -= 1;
+        if self.kinds[id].shapes > 0 {
+            return;
+        }
+        let gone = self.kinds.remove(id).kind;
+        let hash = self.kind_by_content.hash(&gone);
+        self.kind_by_content.remove(hash, id);
+        for label in gone.labels.iter() {
+            self.by_label.take(&label, id);
+        }
+    }
+
+    /// The kinds that have a label, and perhaps others.
+    pub(crate) fn with_label(&self, label: (&str, &str)) -> &[u32] {
+        self.by_label.get(&label)
+    }
+
+    /// A set asks for these: the shapes, in order, that may be of another kind now.
+    pub(crate) fn ask_for(&mut self, set: &PodSet, port: Option<&NamedPort>) -> Vec<u32> {
+        let labels = set.pods.requirements().iter().map(|one| Asked::Label(one.key.clone()));
+        let account = set.account.iter().map(|_| Asked::Account);
+        let ports = port.into_iter().map(|port| Asked::Port(port.name.clone()));
+        let mut shapes = Vec::new();
+        for asked in labels.chain(account).chain(ports) {
+            shapes.extend(self.use_up(asked));
+        }
+        sorted(shapes)
+    }
+
+    /// The same for the name of a port alone.
+    pub(crate) fn ask_for_port(&mut self, name: &SmolStr) -> Vec<u32> {
+        sorted(self.use_up(Asked::Port(name.clone())))
+    }
+
+    fn use_up(&mut self, asked: Asked) -> Vec<u32> {
+        if self.used.contains(&asked) {
+            return Vec::new();
+        }
+        let shapes = self.unused.remove(&asked).map(|shapes| shapes.into_iter().collect());
+        self.used.insert(asked);
+        shapes.unwrap_or_default()
+    }
+
+    /// The kind of that content, with one shape more.
+    fn found_or_new(&mut self, kind: Kind) -> u32 {
+        let hash = self.kind_by_content.hash(&kind);
+        if let Some(id) = self.kind_by_content.find(hash, |id| self.kinds[id].kind == kind) {
+            self.kinds[id].shapes += 1;
+            return id;
+        }
+        let id = self.kinds.insert(KindEntry { kind, shapes: 1, classes: Vec::new() });
+        self.kind_by_content.insert(hash, id);
+        for label in self.kinds[id].kind.labels.iter() {
+            self.by_label.add(&label, id);
+        }
+        id
+    }
+
+    /// Finds the kind of a shape again: the one that it was of, if it is of another now. That one is not left yet.
+    pub(crate) fn project_anew(&mut self, id: u32) -> Option<u32> {
+        let kind = self.project(&self.shapes[id]);
+        let old = self.shapes[id].kind;
+        if self.kinds[old].kind == kind {
+            return None;
+        }
+        self.shapes[id].kind = self.found_or_new(kind);
+        Some(old)
+    }
+
+    fn project(&self, shape: &Shape) -> Kind {
+        let used = |key: &str| self.used.contains(&Asked::Label(key.into()));
+        let labels = shape.labels.iter().filter(|(key, _)| used(key));
+        let named = shape.ports.iter().filter_map(|port| {
+            let name = port.name.clone().filter(|name| self.used.contains(&Asked::Port(name.clone())))?;
+            Some(NamedPort { name, protocol: port.protocol, number: port.number })
+        });
+        // A stable sort keeps the first one of a name first, and that one is kept.
+        let mut ports: Vec<NamedPort> = named.collect();
+        ports.sort_by(|a, b| (&a.name, a.protocol).cmp(&(&b.name, b.protocol)));
+        ports.dedup_by(|later, kept| (&later.name, later.protocol) == (&kept.name, kept.protocol));
+        let account = self.used.contains(&Asked::Account).then(|| shape.account.clone());
+        let labels = Labels::new(labels.map(|(key, value)| (key.into(), value.into())));
+        Kind { labels, ports, account, external: shape.external }
+    }
+}
+
+fn sorted(mut shapes: Vec<u32>) -> Vec<u32> {
+    shapes.sort_unstable();
+    shapes.dedup();
+    shapes
+}
+
+// === impl Shape ===
+
+impl Shape {
+    fn content(&self) -> (&Labels, &[ContainerPort], &SmolStr, bool) {
+        (&self.labels, &self.ports, &self.account, self.external)
+    }
+
+    fn offers(&self) -> Vec<Asked> {
+        let labels = self.labels.iter().map(|(key, _)| Asked::Label(key.into()));
+        let ports = self.ports.iter().filter_map(|port| port.name.clone()).map(Asked::Port);
+        labels.chain(ports).chain([Asked::Account]).collect()
+    }
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// Whether a port's name stands for this at its pods.
+    pub(crate) fn has_port(&self, port: &NamedPort) -> bool {
+        self.ports.binary_search(port).is_ok()
+    }
+
+    /// What a port's name stands for at its pods, for each protocol.
+    pub(crate) fn ports_named<'k>(&'k self, name: &'k str) -> impl Iterator<Item = &'k NamedPort> {
+        let first = self.ports.partition_point(|port| port.name.as_str() < name);
+        self.ports[first..].iter().take_while(move |port| port.name == name)
+    }
+}
+
+/// A few numbers, without memory of their own.
+pub(crate) type Few = SmallVec<[u32; 4]>;

@@ -1,0 +1,386 @@
+//! A copy of what the index says, that follows its deltas: what a backend, an agent or a test works with.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use palisade_model::policy::TrafficMatches;
+use smol_str::SmolStr;
+use thiserror::Error;
+
+use crate::delta::{
+    Change, Content, Delta, Does, Member, MemberKind, Need, Origin, Part, PolicyId, Rule, RuleId, SetId,
+};
+
+/// Everything the index says, or a node's part of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct View {
+    pub(crate) epoch: u64,
+    pub(crate) policies: BTreeMap<PolicyId, Arc<Origin>>,
+    pub(crate) sets: BTreeMap<SetId, Set>,
+    pub(crate) rules: BTreeMap<RuleId, Rule>,
+    /// The rules that apply to a set, and those of a policy.
+    pub(crate) by_subject: BTreeMap<SetId, BTreeSet<RuleId>>,
+    pub(crate) by_policy: BTreeMap<PolicyId, BTreeSet<RuleId>>,
+    pub(crate) needs: BTreeSet<Need>,
+}
+
+/// A set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Set {
+    /// What it selects.
+    pub content: Arc<Content>,
+    /// Who that is.
+    pub members: BTreeSet<Arc<Member>>,
+}
+
+/// A delta that does not fit. Not retryable: the copy has missed something, and needs a new beginning.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum OutOfStep {
+    /// It is not the next one.
+    #[error("a delta of epoch {found} cannot follow epoch {at}")]
+    Epoch {
+        /// Where the copy is.
+        at: u64,
+        /// What came.
+        found: u64,
+    },
+    /// It is about something that is not as it says.
+    #[error("epoch {epoch}: {what}")]
+    Content {
+        /// Which delta.
+        epoch: u64,
+        /// What does not fit.
+        what: String,
+    },
+}
+
+// === impl View ===
+
+impl View {
+    /// After how many events that changed something.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The policies.
+    pub fn policies(&self) -> &BTreeMap<PolicyId, Arc<Origin>> {
+        &self.policies
+    }
+
+    /// The sets.
+    pub fn sets(&self) -> &BTreeMap<SetId, Set> {
+        &self.sets
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &BTreeMap<RuleId, Rule> {
+        &self.rules
+    }
+
+    /// The rules that apply to a set.
+    pub fn rules_of(&self, subject: SetId) -> impl Iterator<Item = &Rule> {
+        self.by_subject.get(&subject).into_iter().flatten().filter_map(|rule| self.rules.get(rule))
+    }
+
+    /// Who needs what.
+    pub fn needs(&self) -> &BTreeSet<Need> {
+        &self.needs
+    }
+
+    /// Takes the next delta.
+    pub fn follow(&mut self, delta: &Delta) -> Result<(), OutOfStep> {
+        let idle = delta.changes.is_empty() && delta.epoch == self.epoch;
+        if !idle && delta.epoch != self.epoch + 1 {
+            return Err(OutOfStep::Epoch { at: self.epoch, found: delta.epoch });
+        }
+        self.take(delta)
+    }
+
+    fn take(&mut self, delta: &Delta) -> Result<(), OutOfStep> {
+        for change in &delta.changes {
+            self.step(change).map_err(|what| OutOfStep::Content { epoch: delta.epoch, what })?;
+        }
+        self.epoch = delta.epoch;
+        Ok(())
+    }
+
+    /// Takes one change of a delta.
+    pub fn step(&mut self, change: &Change) -> Result<(), String> {
+        match change {
+            Change::Policy(id, origin) => drop(self.policies.insert(*id, Arc::clone(origin))),
+            Change::Set(id, content, members) => {
+                let set = Set { content: Arc::clone(content), members: members.iter().cloned().collect() };
+                if self.sets.insert(*id, set).is_some() {
+                    return Err(format!("set {id} is there already"));
+                }
+            }
+            Change::Rule(id, rule) => self.add_rule(*id, rule)?,
+            Change::Need(need) => {
+                if !self.sets.contains_key(&need.set) || !self.needs.insert(need.clone()) {
+                    return Err(format!("{need:?} is there already, or its set is not"));
+                }
+            }
+            Change::Move(moves) => {
+                // All that leave go first: somebody with another address is not twice anywhere.
+                for moved in moves {
+                    self.leave(&moved.members, &moved.left)?;
+                }
+                for moved in moves {
+                    self.join(&moved.members, &moved.joined)?;
+                }
+            }
+            Change::NoNeed(need) => {
+                if !self.needs.remove(need) {
+                    return Err(format!("{need:?} is not there"));
+                }
+            }
+            Change::NoRule(id) => self.remove_rule(*id)?,
+            Change::NoSet(id) => {
+                let named = |rule: &Rule| rule.sets().any(|set| set == *id);
+                if self.by_subject.contains_key(id) || cfg!(debug_assertions) && self.rules.values().any(named) {
+                    return Err(format!("set {id} is still named"));
+                }
+                self.sets.remove(id).ok_or_else(|| format!("set {id} is not there"))?;
+                let own = |part, node| Need { set: *id, part, node };
+                let first = own(Part::Subject, None);
+                let gone: Vec<Need> =
+                    self.needs.range(first..).take_while(|need| need.set == *id).cloned().collect();
+                for need in gone {
+                    self.needs.remove(&need);
+                }
+            }
+            Change::NoPolicy(id) => {
+                if self.by_policy.contains_key(id) {
+                    return Err(format!("policy {id} still has rules"));
+                }
+                self.policies.remove(id).ok_or_else(|| format!("policy {id} is not there"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_rule(&mut self, id: RuleId, rule: &Rule) -> Result<(), String> {
+        if !self.policies.contains_key(&rule.policy) {
+            return Err(format!("rule {id} comes before its policy"));
+        }
+        if let Some(set) = rule.sets().find(|set| !self.sets.contains_key(set)) {
+            return Err(format!("rule {id} comes before its set {set}"));
+        }
+        self.by_subject.entry(rule.subject).or_default().insert(id);
+        self.by_policy.entry(rule.policy).or_default().insert(id);
+        match self.rules.insert(id, rule.clone()) {
+            Some(_) => Err(format!("rule {id} is there already")),
+            None => Ok(()),
+        }
+    }
+
+    fn remove_rule(&mut self, id: RuleId) -> Result<(), String> {
+        let rule = self.rules.remove(&id).ok_or_else(|| format!("rule {id} is not there"))?;
+        remove(&mut self.by_subject, rule.subject, id);
+        remove(&mut self.by_policy, rule.policy, id);
+        Ok(())
+    }
+
+    fn leave(&mut self, members: &[Arc<Member>], sets: &[SetId]) -> Result<(), String> {
+        for id in sets {
+            let set = self.sets.get_mut(id).ok_or_else(|| format!("set {id} is not there"))?;
+            for member in members {
+                if !set.members.remove(member) {
+                    return Err(format!("{member:?} is not in set {id}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, members: &[Arc<Member>], sets: &[SetId]) -> Result<(), String> {
+        for id in sets {
+            let set = self.sets.get_mut(id).ok_or_else(|| format!("set {id} is not there"))?;
+            for member in members {
+                if !set.members.insert(Arc::clone(member)) {
+                    return Err(format!("{member:?} is in set {id} already"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The whole as a delta, for somebody who has nothing yet.
+    pub fn as_delta(&self) -> Delta {
+        let mut changes: Vec<Change> = Vec::new();
+        changes.extend(self.policies.iter().map(|(id, origin)| Change::Policy(*id, Arc::clone(origin))));
+        changes.extend(self.sets.iter().map(|(id, set)| {
+            Change::Set(*id, Arc::clone(&set.content), set.members.iter().cloned().collect())
+        }));
+        let mut rules: Vec<(&RuleId, &Rule)> = self.rules.iter().collect();
+        rules.sort_by(|(_, one), (_, other)| {
+            (one.order, one.does == Does::Isolate).cmp(&(other.order, other.does == Does::Isolate))
+        });
+        changes.extend(rules.into_iter().map(|(id, rule)| Change::Rule(*id, rule.clone())));
+        changes.extend(self.needs.iter().cloned().map(Change::Need));
+        Delta { epoch: self.epoch, changes }
+    }
+
+    /// What a node needs of it, and nothing else.
+    pub fn part_of(&self, node: &str) -> View {
+        let needs = |set: SetId, part: Part| self.is_needed(set, part, node);
+        let mut part = View { epoch: self.epoch, ..View::default() };
+        for (id, set) in &self.sets {
+            let (subject, addresses) = (needs(*id, Part::Subject), needs(*id, Part::Addresses));
+            if subject || addresses {
+                let here = |member: &&Arc<Member>| addresses || member.is_on(node);
+                let members = set.members.iter().filter(here).cloned().collect();
+                part.sets.insert(*id, Set { content: Arc::clone(&set.content), members });
+            }
+            if subject {
+                let rules = self.by_subject.get(id).into_iter().flatten();
+                for (rule, content) in rules.filter_map(|rule| Some((rule, self.rules.get(rule)?))) {
+                    part.rules.insert(*rule, content.clone());
+                    part.by_subject.entry(*id).or_default().insert(*rule);
+                    part.by_policy.entry(content.policy).or_default().insert(*rule);
+                    if let Some(origin) = self.policies.get(&content.policy) {
+                        part.policies.insert(content.policy, Arc::clone(origin));
+                    }
+                }
+            }
+        }
+        part
+    }
+
+    pub(crate) fn is_needed(&self, set: SetId, part: Part, node: &str) -> bool {
+        let need = |node| self.needs.contains(&Need { set, part, node });
+        need(None) || need(Some(SmolStr::new(node)))
+    }
+}
+
+fn remove(index: &mut BTreeMap<u32, BTreeSet<u32>>, key: u32, id: u32) {
+    if let Some(ids) = index.get_mut(&key) {
+        ids.remove(&id);
+        if ids.is_empty() {
+            index.remove(&key);
+        }
+    }
+}
+
+/// In words and in a fixed order, without numbers: two views that say the same are the same text.
+impl fmt::Display for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |set: &SetId| match self.sets.get(set) {
+            Some(set) => set.content.to_string(),
+            None => format!("set {set}"),
+        };
+        let mut lines: Vec<String> = Vec::new();
+        for set in self.sets.values() {
+            let members: Vec<String> = set.members.iter().map(ToString::to_string).collect();
+            lines.push(format!("set {}: [{}]", set.content, members.join(", ")));
+        }
+        for rule in self.rules.values() {
+            let peers = rule.peers.as_ref().map(|sets| {
+                let mut names: Vec<String> = sets.iter().map(name).collect();
+                names.sort();
+                names.join(" or ")
+            });
+            let origin = self.policies.get(&rule.policy);
+            let origin = origin.map(|origin| origin.object.to_string()).unwrap_or_default();
+            let traffic = match &rule.traffic {
+                TrafficMatches::Any => String::new(),
+                TrafficMatches::Of(all) => {
+                    let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+                    format!(" {}", all.join(" or "))
+                }
+            };
+            lines.push(format!(
+                "rule {:?} {} {:?}: {} with {}{traffic}{}{} of {origin} {:?}",
+                rule.order,
+                rule.direction,
+                rule.does,
+                name(&rule.subject),
+                peers.unwrap_or_else(|| "anybody".to_owned()),
+                rule.destination.map(|set| format!(" to {}", name(&set))).unwrap_or_default(),
+                if rule.layer7.is_empty() { String::new() } else { format!(" if {:?}", rule.layer7) },
+                rule.rule,
+            ));
+        }
+        for origin in self.policies.values() {
+            lines.push(format!("policy {origin:?}"));
+        }
+        for need in &self.needs {
+            let node = need.node.as_deref().unwrap_or("every node");
+            lines.push(format!("need {node} {:?} of {}", need.part, name(&need.set)));
+        }
+        lines.sort();
+        lines.iter().try_for_each(|line| writeln!(f, "{line}"))
+    }
+}
+
+impl TryFrom<&Delta> for View {
+    type Error = OutOfStep;
+
+    /// From a whole: see [`View::as_delta`].
+    fn try_from(whole: &Delta) -> Result<Self, OutOfStep> {
+        let mut view = View::default();
+        view.take(whole)?;
+        Ok(view)
+    }
+}
+
+// === impl Rule ===
+
+impl Rule {
+    /// The sets it names.
+    pub fn sets(&self) -> impl Iterator<Item = SetId> {
+        let peers = self.peers.iter().flatten().copied();
+        peers.chain(self.destination).chain([self.subject])
+    }
+}
+
+// === impl Member ===
+
+impl Member {
+    /// Whether it is on a node, or wherever one asks.
+    pub fn is_on(&self, node: &str) -> bool {
+        self.kind == MemberKind::Service || self.node.as_deref() == Some(node)
+    }
+}
+
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            MemberKind::Pod => write!(f, "{}/{}", self.namespace, self.name)?,
+            MemberKind::Template(kind) => write!(f, "{kind} {}/{}", self.namespace, self.name)?,
+            MemberKind::Entity => write!(f, "entity {}/{}", self.namespace, self.name)?,
+            MemberKind::Node => write!(f, "node {}", self.name)?,
+            MemberKind::Service => write!(f, "service {}/{}", self.namespace, self.name)?,
+            MemberKind::Address => {}
+        }
+        for address in &self.addresses {
+            write!(f, " {address}")?;
+        }
+        match &self.node {
+            Some(node) if self.kind != MemberKind::Node => write!(f, " on {node}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+// === impl Content ===
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Content::Pods(set, None) => set.fmt(f),
+            Content::Pods(set, Some(port)) => {
+                write!(f, "{set} whose port {} is {}/{}", port.name, port.protocol, port.number)
+            }
+            Content::Nodes(selector) if selector.is_everything() => f.write_str("any node"),
+            Content::Nodes(selector) => write!(f, "nodes with {selector}"),
+            Content::Addresses(ranges) => ranges.fmt(f),
+            Content::Names(names) => {
+                let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+                f.write_str(&names.join(" or "))
+            }
+            Content::Service(name) => write!(f, "service {name}"),
+        }
+    }
+}
