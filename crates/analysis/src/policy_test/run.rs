@@ -179,7 +179,6 @@ fn policy_test(
         let snapshot = Arc::new(Snapshot::new(objects.clone()));
         if let Some(engine) = &mut engine {
             known = engine.relist(&known, &objects, &snapshot);
-            engine.take_changes();
         }
         check(&snapshot, engine.as_ref(), step, &test.options, &mut case);
         case.notes.retain(|note| note.is_error() || note.code.id == codes::OTHER_FAMILY.id);
