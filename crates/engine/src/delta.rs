@@ -54,7 +54,7 @@ pub enum Change {
     /// A set is there, with these members.
     Set(SetId, Arc<Content>, Vec<Arc<Member>>),
     /// A rule is there. Whatever it names has come before.
-    Rule(RuleId, Rule),
+    Rule(RuleId, Arc<Rule>),
     /// A node needs a set now.
     Need(Need),
     /// Members come and go, all of these at once.
@@ -128,7 +128,7 @@ pub struct Member {
     /// Its name; empty for an address.
     pub name: SmolStr,
     /// Its addresses; a pod that has not started has none.
-    pub addresses: Box<[IpAddr]>,
+    pub addresses: SmallVec<[IpAddr; 1]>,
     /// The node it runs on.
     pub node: Option<SmolStr>,
 }

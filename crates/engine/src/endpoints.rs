@@ -2,7 +2,6 @@
 //!
 //! A **class** is the pods of one kind in one namespace: whatever a set says of one of them, it says of all.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use smol_str::SmolStr;
 use crate::arena::Arena;
 use crate::delta::{Member, MemberKind, SetId};
 use crate::shapes::{Few, Kind, Shapes};
-use crate::table::{Index, Table};
+use crate::table::{Index, Map, Table};
 
 /// Nobody's number.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -27,12 +26,12 @@ pub(crate) struct Endpoints {
     /// By namespace, name and sort.
     pod_by_name: Table,
     pub(crate) namespaces: Arena<NamespaceEntry>,
-    namespace_by_name: HashMap<SmolStr, u32>,
+    namespace_by_name: Map<SmolStr, u32>,
     namespace_by_label: Index,
     pub(crate) shapes: Shapes,
     pub(crate) classes: Arena<Class>,
     /// By namespace and kind.
-    class_by_content: HashMap<(u32, u32), u32>,
+    class_by_content: Map<(u32, u32), u32>,
 }
 
 /// A pod, with what is not in its shape.

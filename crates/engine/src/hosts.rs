@@ -1,6 +1,5 @@
 //! Nodes: those that are declared, which rules can be about, and those that some pod only says it runs on.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -13,12 +12,13 @@ use crate::arena::Arena;
 use crate::delta::{Member, MemberKind, SetId};
 use crate::pending::Place;
 use crate::shapes::Few;
+use crate::table::Map;
 
 /// All nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts {
     hosts: Arena<Host>,
-    by_name: HashMap<SmolStr, u32>,
+    by_name: Map<SmolStr, u32>,
 }
 
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use crate::view::{OutOfStep, View};
 /// What a delta took away, as it was.
 #[derive(Debug, Default)]
 struct Gone {
-    rules: BTreeMap<RuleId, Rule>,
+    rules: BTreeMap<RuleId, Arc<Rule>>,
     needs: BTreeSet<Need>,
 }
 
@@ -30,7 +30,7 @@ impl View {
         for change in &delta.changes {
             match change {
                 Change::NoRule(id) => {
-                    gone.rules.extend(self.rules.get(id).map(|rule| (*id, rule.clone())));
+                    gone.rules.extend(self.rules.get(id).map(|rule| (*id, Arc::clone(rule))));
                 }
                 Change::NoNeed(need) => drop(gone.needs.insert(need.clone())),
                 Change::NoSet(id) => {
@@ -56,14 +56,14 @@ impl View {
                 changes.push(Change::Set(set, content, self.had(set, step.now(set), node)));
             }
         }
-        let mut came: Vec<(&RuleId, &Rule)> = came.into_iter().collect();
+        let mut came: Vec<(&RuleId, &Arc<Rule>)> = came.into_iter().collect();
         came.sort_by_key(|(_, rule)| (rule.order, rule.does == Does::Isolate));
-        changes.extend(came.iter().map(|(id, rule)| Change::Rule(**id, (*rule).clone())));
+        changes.extend(came.iter().map(|(id, rule)| Change::Rule(**id, Arc::clone(rule))));
         let moves = step.moves();
         if !moves.is_empty() {
             changes.push(Change::Move(moves));
         }
-        let mut left: Vec<(&RuleId, &Rule)> = went.iter().map(|(id, rule)| (id, *rule)).collect();
+        let mut left: Vec<(&RuleId, &Arc<Rule>)> = went.iter().map(|(id, rule)| (id, *rule)).collect();
         left.sort_by_key(|(_, rule)| (rule.order, rule.does == Does::Isolate));
         changes.extend(left.iter().rev().map(|(id, _)| Change::NoRule(**id)));
         for set in step.touched.iter().copied() {
@@ -150,7 +150,7 @@ impl<'a> Step<'a> {
     }
 
     /// The rules that come to the node, and those that leave it.
-    fn rules(&self) -> (BTreeMap<&'a RuleId, &'a Rule>, BTreeMap<RuleId, &'a Rule>) {
+    fn rules(&self) -> (BTreeMap<&'a RuleId, &'a Arc<Rule>>, BTreeMap<RuleId, &'a Arc<Rule>>) {
         let (mut came, mut went) = (BTreeMap::new(), BTreeMap::new());
         let subjects = self.touched.iter().copied();
         let changed: BTreeSet<SetId> = subjects
@@ -182,7 +182,7 @@ impl<'a> Step<'a> {
     }
 
     /// Policies that the node has rules of now and had none of before, and those whose origin is another.
-    fn policies(&self, came: &BTreeMap<&RuleId, &Rule>) -> impl Iterator<Item = Change> {
+    fn policies(&self, came: &BTreeMap<&RuleId, &Arc<Rule>>) -> impl Iterator<Item = Change> {
         let mut policies: BTreeSet<PolicyId> = BTreeSet::new();
         for rule in came.values() {
             if !self.had_rules(rule.policy) {
@@ -200,7 +200,7 @@ impl<'a> Step<'a> {
     }
 
     /// Policies that the node has no rules of any more.
-    fn policies_gone(&self, went: &BTreeMap<RuleId, &Rule>) -> impl Iterator<Item = Change> {
+    fn policies_gone(&self, went: &BTreeMap<RuleId, &Arc<Rule>>) -> impl Iterator<Item = Change> {
         let mut policies: BTreeSet<PolicyId> = BTreeSet::new();
         for rule in went.values() {
             if !self.has_rules(rule.policy) {

@@ -32,9 +32,12 @@ pub(crate) struct Pending {
     pub(crate) condemned: BTreeMap<Row, RuleId>,
     touched: Vec<Touched>,
     addresses: BTreeMap<IpAddr, BTreeMap<SetId, i32>>,
-    needs: Vec<(SetId, Part, u32, i32)>,
+    needs: Vec<Needed>,
     pub(crate) idle_hosts: Vec<u32>,
 }
+
+/// A set, what of it, a node, and whether it needs that now (1) or not any more (-1).
+type Needed = (SetId, Part, u32, i32);
 
 /// Somebody who may be in other sets than before.
 #[derive(Debug)]
@@ -90,14 +93,11 @@ impl Pending {
     /// Ready for the next event, with the memory of this one.
     fn clear(&mut self) {
         self.policies.clear();
-        self.gone.clear();
         self.sets.clear();
-        self.idle.clear();
         self.rows.clear();
         self.touched.clear();
         self.addresses.clear();
         self.needs.clear();
-        self.idle_hosts.clear();
     }
 
     pub(crate) fn move_address(&mut self, set: SetId, address: IpAddr, by: i32) {
@@ -113,13 +113,28 @@ impl Engine {
     /// The event is over: what it changed, in order.
     pub(crate) fn conclude(&mut self) -> Delta {
         let removed = self.drop_condemned();
-        let mut pending = std::mem::take(&mut self.pending);
-        let needs = self.needs(&mut pending);
-        let moved = self.moved(&pending);
+        let mut needs = std::mem::take(&mut self.pending.needs);
+        self.sum_needs(&mut needs);
+        self.pending.needs = needs;
+        let mut rows = std::mem::take(&mut self.pending.rows);
+        self.sort_rows(&mut rows);
+        self.pending.rows = rows;
+        let changes = self.changes(&removed);
+        self.free(&removed);
+        self.pending.clear();
+        if !changes.is_empty() {
+            self.epoch += 1;
+        }
+        Delta { epoch: self.epoch, changes }
+    }
+
+    fn changes(&self, removed: &[RuleId]) -> Vec<Change> {
+        let pending = &self.pending;
+        let moved = self.moved();
         let most = pending.policies.len()
             + pending.sets.len()
             + pending.rows.len()
-            + needs.len()
+            + pending.needs.len()
             + usize::from(!moved.is_empty())
             + removed.len()
             + pending.gone.len();
@@ -127,25 +142,26 @@ impl Engine {
         for policy in &pending.policies {
             changes.push(Change::Policy(*policy, Arc::clone(self.policies.origin(*policy))));
         }
-        let mut moving: SmallVec<[Place; 2]> = pending.touched.iter().map(|touched| touched.now).collect();
-        moving.sort_unstable();
-        for (set, was_seen) in &pending.sets {
-            if !was_seen && self.sets.sets[*set].seen > 0 {
-                let content = Arc::clone(&self.sets.sets[*set].content);
-                changes.push(Change::Set(*set, content, self.members(*set, &moving, &pending)));
+        if !pending.sets.is_empty() {
+            let mut moving: SmallVec<[Place; 2]> = pending.touched.iter().map(|touched| touched.now).collect();
+            moving.sort_unstable();
+            for (set, was_seen) in &pending.sets {
+                if !was_seen && self.sets.sets[*set].seen > 0 {
+                    let content = Arc::clone(&self.sets.sets[*set].content);
+                    changes.push(Change::Set(*set, content, self.members(*set, &moving)));
+                }
             }
         }
-        self.sort_rows(&mut pending.rows);
         for row in &pending.rows {
-            changes.push(Change::Rule(*row, self.rule_of(*row)));
+            changes.push(Change::Rule(*row, Arc::new(self.rule_of(*row))));
         }
-        let wanted = needs.iter().filter(|(_, by)| *by > 0);
-        changes.extend(wanted.map(|(need, _)| Change::Need(need.clone())));
+        let need =
+            |(set, part, host, _): &Needed| Need { set: *set, part: *part, node: self.node_name(*host) };
+        changes.extend(pending.needs.iter().filter(|(.., by)| *by > 0).map(need).map(Change::Need));
         if !moved.is_empty() {
             changes.push(Change::Move(moved));
         }
-        let unwanted = needs.into_iter().filter(|(_, by)| *by < 0);
-        changes.extend(unwanted.map(|(need, _)| Change::NoNeed(need)));
+        changes.extend(pending.needs.iter().filter(|(.., by)| *by < 0).map(need).map(Change::NoNeed));
         changes.extend(removed.iter().rev().map(|row| Change::NoRule(*row)));
         for (set, was_seen) in &pending.sets {
             if *was_seen && self.sets.sets[*set].seen == 0 {
@@ -153,17 +169,14 @@ impl Engine {
             }
         }
         changes.extend(pending.gone.iter().map(|policy| Change::NoPolicy(*policy)));
-        self.free(&pending, &removed);
-        pending.clear();
-        self.pending = pending;
-        if !changes.is_empty() {
-            self.epoch += 1;
-        }
-        Delta { epoch: self.epoch, changes }
+        changes
     }
 
     /// Rows that nobody added again go: which, in order.
     fn drop_condemned(&mut self) -> Vec<RuleId> {
+        if self.pending.condemned.is_empty() {
+            return Vec::new();
+        }
         let condemned = std::mem::take(&mut self.pending.condemned);
         for row in condemned.keys() {
             self.drop_row(row);
@@ -188,11 +201,11 @@ impl Engine {
 
     /// The members of a set.
     pub(crate) fn members_of(&self, set: SetId) -> Vec<Arc<Member>> {
-        self.members(set, &[], &Pending::default())
+        self.members(set, &[])
     }
 
     /// The members of a set that is new, but for those who are about to move.
-    fn members(&self, set: SetId, moving: &[Place], pending: &Pending) -> Vec<Arc<Member>> {
+    fn members(&self, set: SetId, moving: &[Place]) -> Vec<Arc<Member>> {
         let still = |place: Place| moving.is_empty() || moving.binary_search(&place).is_err();
         match &*self.sets.sets[set].content {
             Content::Pods(..) => {
@@ -207,7 +220,7 @@ impl Engine {
             }
             Content::Names(_) => {
                 let coming = |address: &IpAddr| {
-                    pending.addresses.get(address).is_some_and(|sets| sets.get(&set).copied() > Some(0))
+                    self.pending.addresses.get(address).is_some_and(|sets| sets.get(&set).copied() > Some(0))
                 };
                 let addresses = self.names.addresses(set).filter(|address| !coming(address));
                 addresses.map(|address| Arc::new(Member::from(address))).collect()
@@ -220,7 +233,8 @@ impl Engine {
         }
     }
 
-    fn moved(&self, pending: &Pending) -> Vec<Moved> {
+    fn moved(&self) -> Vec<Moved> {
+        let pending = &self.pending;
         let mut all = Vec::new();
         let is_seen = |set: &SetId| self.sets.sets[*set].seen > 0;
         let was_seen = |set: &SetId| pending.was_seen(*set).unwrap_or_else(|| is_seen(set));
@@ -287,19 +301,18 @@ impl Engine {
         }
     }
 
-    /// Which needs have changed, sorted, and which way.
-    fn needs(&self, pending: &mut Pending) -> Vec<(Need, i32)> {
-        pending.needs.sort_unstable_by_key(|(set, part, host, _)| (*set, *part, *host));
-        let mut needs: Vec<(Need, i32)> = Vec::new();
-        for same in pending.needs.chunk_by(|one, other| (one.0, one.1, one.2) == (other.0, other.1, other.2)) {
-            let (set, part, host, _) = same[0];
-            let by: i32 = same.iter().map(|(_, _, _, by)| by).sum();
-            // Whoever has lost the set has lost the need.
-            if by != 0 && self.sets.sets[set].seen > 0 {
-                needs.push((Need { set, part, node: self.node_name(host) }, by));
+    /// Leaves of the needs what has changed in the end, sorted.
+    fn sum_needs(&self, needs: &mut Vec<Needed>) {
+        needs.sort_unstable();
+        needs.dedup_by(|next, sum| {
+            let same = (next.0, next.1, next.2) == (sum.0, sum.1, sum.2);
+            if same {
+                sum.3 += next.3;
             }
-        }
-        needs
+            same
+        });
+        // Whoever has lost the set has lost the need.
+        needs.retain(|(set, _, _, by)| *by != 0 && self.sets.sets[*set].seen > 0);
     }
 
     /// A node by name; none stands for all of them.
@@ -308,21 +321,21 @@ impl Engine {
     }
 
     /// Numbers that the event took out of use may be given again from now on.
-    fn free(&mut self, pending: &Pending, removed: &[RuleId]) {
+    fn free(&mut self, removed: &[RuleId]) {
         for row in removed {
             self.rows.remove(*row);
         }
-        for set in &pending.idle {
-            if self.sets.sets.get(*set).is_some_and(|set| set.uses == 0) {
-                self.empty_set(*set);
-                self.sets.remove(*set);
+        while let Some(set) = self.pending.idle.pop() {
+            if self.sets.sets.get(set).is_some_and(|set| set.uses == 0) {
+                self.empty_set(set);
+                self.sets.remove(set);
             }
         }
-        for policy in &pending.gone {
-            self.policies.forget(*policy);
+        while let Some(policy) = self.pending.gone.pop() {
+            self.policies.forget(policy);
         }
-        for host in &pending.idle_hosts {
-            self.hosts.forget(*host);
+        while let Some(host) = self.pending.idle_hosts.pop() {
+            self.hosts.forget(host);
         }
     }
 }
@@ -335,7 +348,7 @@ impl From<IpAddr> for Member {
             kind: MemberKind::Address,
             namespace: SmolStr::default(),
             name: SmolStr::default(),
-            addresses: Box::new([address]),
+            addresses: SmallVec::from_buf([address]),
             node: None,
         }
     }

@@ -14,6 +14,7 @@ use palisade_model::policy::{
 };
 use palisade_model::snapshot::Stage;
 use palisade_model::traffic::{PortRange, Protocol, Traffic};
+use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use crate::Engine;
@@ -210,7 +211,7 @@ impl Engine {
     fn enter(&mut self, id: PolicyId, policy: &Policy) {
         let order = self.place(policy);
         let mut made = Made::default();
-        let unreadable: Vec<bool> = policy.rules.iter().map(|rule| self.is_unreadable(rule)).collect();
+        let unreadable: SmallVec<[bool; 16]> = policy.rules.iter().map(|rule| self.is_unreadable(rule)).collect();
         let before = std::mem::take(&mut self.policies.policies[id].rules);
         let carried = policy.rules.iter().zip(&unreadable).enumerate().map(|(at, (rule, unreadable))| {
             let mut carried = Carried::new(rule, *unreadable);
@@ -224,7 +225,7 @@ impl Engine {
         self.policies.policies[id].rules = carried;
         // A policy's isolations and rules mostly apply to the same pods: they are looked up once.
         let mut last: Option<(&Arc<[Subject]>, Few)> = None;
-        let mut isolated: Vec<(Direction, SetId)> = Vec::new();
+        let mut isolated: SmallVec<[(Direction, SetId); 4]> = SmallVec::new();
         for isolation in &policy.isolations {
             let sets = match &last {
                 Some((known, sets)) if Arc::ptr_eq(known, &isolation.subjects) => sets.clone(),

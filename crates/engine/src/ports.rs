@@ -4,7 +4,7 @@
 //! For each set and name there is one **split**, which counts the classes of the set by what the name stands for there.
 //! The first class with another number adds rows for it, to the rules that split the set; the last one takes them away.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use palisade_model::traffic::Protocol;
 use smol_str::SmolStr;
@@ -15,12 +15,13 @@ use crate::delta::{Content, NamedPort, RuleId, SetId, Wanted};
 use crate::endpoints::number;
 use crate::expand::Made;
 use crate::rows::{PeerSets, Row};
+use crate::table::Map;
 
 /// All splits.
 #[derive(Debug, Default)]
 pub(crate) struct Splits {
     splits: Arena<Split>,
-    by_name: HashMap<(SetId, SmolStr, Option<Protocol>), u32>,
+    by_name: Map<(SetId, SmolStr, Option<Protocol>), u32>,
     users: Arena<User>,
 }
 

@@ -1,6 +1,6 @@
 //! Services, what is behind them, and what the names of headless ones stand for.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -13,14 +13,15 @@ use crate::arena::Arena;
 use crate::delta::{Member, MemberKind, SetId, Wanted};
 use crate::pending::Place;
 use crate::shapes::Few;
+use crate::table::Map;
 
 /// All services.
 #[derive(Debug, Default)]
 pub(crate) struct Services {
     services: Arena<ServiceEntry>,
-    by_name: HashMap<ServiceName, u32>,
+    by_name: Map<ServiceName, u32>,
     /// The headless ones of each namespace.
-    headless: HashMap<SmolStr, Few>,
+    headless: Map<SmolStr, Few>,
     /// By namespace, service and name.
     backends: BTreeMap<(SmolStr, SmolStr, SmolStr), Backends>,
 }
@@ -147,6 +148,9 @@ impl Engine {
 
     /// A pod gives its addresses to the names of headless services, or takes them back.
     pub(crate) fn say_pod(&mut self, pod: u32, there: bool) {
+        if self.services.headless.is_empty() {
+            return;
+        }
         let namespace = &self.endpoints.pods[pod].member.namespace;
         let Some(headless) = self.services.headless.get(namespace) else { return };
         for at in headless.clone() {

@@ -7,8 +7,6 @@
 //! tells apart any more would mean to walk over all of their pods whenever the only policy that uses a label is
 //! replaced, and no answer depends on it.
 
-use std::collections::{HashMap, HashSet};
-
 use palisade_model::cluster::{ContainerPort, Pod};
 use palisade_model::label::Labels;
 use palisade_model::policy::PodSet;
@@ -17,7 +15,7 @@ use smol_str::SmolStr;
 
 use crate::arena::Arena;
 use crate::delta::NamedPort;
-use crate::table::{Index, Table};
+use crate::table::{Index, Map, References, Table};
 
 /// All shapes and kinds.
 #[derive(Debug, Default)]
@@ -28,9 +26,9 @@ pub(crate) struct Shapes {
     kind_by_content: Table,
     /// Which kinds have a label, for selectors that ask for it in all namespaces.
     by_label: Index,
-    used: HashSet<Asked>,
+    used: Map<Asked, ()>,
     /// Which shapes have something that no set has asked for yet.
-    unused: HashMap<Asked, HashSet<u32>>,
+    unused: References<Asked, u32>,
 }
 
 /// Something about pods that sets can ask for.
@@ -95,8 +93,8 @@ impl Shapes {
         let id = self.shapes.insert(shape);
         self.shape_by_content.insert(hash, id);
         for asked in self.shapes[id].offers() {
-            if !self.used.contains(&asked) {
-                self.unused.entry(asked).or_default().insert(id);
+            if !self.used.contains_key(&asked) {
+                self.unused.note(asked, id, true);
             }
         }
         id
@@ -109,12 +107,7 @@ impl Shapes {
         let hash = self.shape_by_content.hash(&gone.content());
         self.shape_by_content.remove(hash, id);
         for asked in gone.offers() {
-            if let Some(shapes) = self.unused.get_mut(&asked) {
-                shapes.remove(&id);
-                if shapes.is_empty() {
-                    self.unused.remove(&asked);
-                }
-            }
+            self.unused.note(asked, id, false);
         }
     }
 
@@ -155,12 +148,12 @@ impl Shapes {
     }
 
     fn use_up(&mut self, asked: Asked) -> Vec<u32> {
-        if self.used.contains(&asked) {
+        if self.used.contains_key(&asked) {
             return Vec::new();
         }
-        let shapes = self.unused.remove(&asked).map(|shapes| shapes.into_iter().collect());
-        self.used.insert(asked);
-        shapes.unwrap_or_default()
+        let shapes = self.unused.remove(&asked);
+        self.used.insert(asked, ());
+        shapes.into_iter().collect()
     }
 
     /// The kind of that content, with one shape more.
@@ -190,17 +183,17 @@ impl Shapes {
     }
 
     fn project(&self, shape: &Shape) -> Kind {
-        let used = |key: &str| self.used.contains(&Asked::Label(key.into()));
+        let used = |key: &str| self.used.contains_key(&Asked::Label(key.into()));
         let labels = shape.labels.iter().filter(|(key, _)| used(key));
         let named = shape.ports.iter().filter_map(|port| {
-            let name = port.name.clone().filter(|name| self.used.contains(&Asked::Port(name.clone())))?;
+            let name = port.name.clone().filter(|name| self.used.contains_key(&Asked::Port(name.clone())))?;
             Some(NamedPort { name, protocol: port.protocol, number: port.number })
         });
         // A stable sort keeps the first one of a name first, and that one is kept.
         let mut ports: Vec<NamedPort> = named.collect();
         ports.sort_by(|a, b| (&a.name, a.protocol).cmp(&(&b.name, b.protocol)));
         ports.dedup_by(|later, kept| (&later.name, later.protocol) == (&kept.name, kept.protocol));
-        let account = self.used.contains(&Asked::Account).then(|| shape.account.clone());
+        let account = self.used.contains_key(&Asked::Account).then(|| shape.account.clone());
         let labels = Labels::new(labels.map(|(key, value)| (key.into(), value.into())));
         Kind { labels, ports, account, external: shape.external }
     }

@@ -1,12 +1,15 @@
 //! Places by what is found there, without a copy of it: a cluster has a hundred thousand names, and they are long.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hash};
 
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 
 use crate::shapes::Few;
+
+/// A map with hashes that are quick, and seeded: objects are written by others.
+pub(crate) type Map<K, V> = std::collections::HashMap<K, V, RandomState>;
 
 /// Finds the place of something by its content, which stays where it is.
 #[derive(Debug, Default)]
@@ -19,12 +22,12 @@ pub(crate) struct Table {
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     hasher: RandomState,
-    places: HashMap<u64, Few, Hashed>,
+    places: std::collections::HashMap<u64, Few, Hashed>,
 }
 
 /// Who refers to what, by name.
 #[derive(Debug)]
-pub(crate) struct References<K, V>(HashMap<K, BTreeSet<V>>);
+pub(crate) struct References<K, V>(Map<K, BTreeSet<V>>);
 
 /// For what is a hash already.
 #[derive(Debug, Clone, Copy, Default)]
@@ -87,7 +90,7 @@ impl Index {
 
 impl<K, V> Default for References<K, V> {
     fn default() -> Self {
-        References(HashMap::new())
+        References(Map::default())
     }
 }
 
@@ -95,6 +98,11 @@ impl<K: Hash + Eq, V: Ord> References<K, V> {
     /// Who refers to it, in order.
     pub(crate) fn get(&self, key: &K) -> impl Iterator<Item = &V> {
         self.0.get(key).into_iter().flatten()
+    }
+
+    /// Forgets a name: who referred to it.
+    pub(crate) fn remove(&mut self, key: &K) -> BTreeSet<V> {
+        self.0.remove(key).unwrap_or_default()
     }
 
     /// Notes that somebody does, or does not any more.

@@ -18,7 +18,7 @@ pub struct View {
     pub(crate) epoch: u64,
     pub(crate) policies: BTreeMap<PolicyId, Arc<Origin>>,
     pub(crate) sets: BTreeMap<SetId, Set>,
-    pub(crate) rules: BTreeMap<RuleId, Rule>,
+    pub(crate) rules: BTreeMap<RuleId, Arc<Rule>>,
     /// The rules that apply to a set, and those of a policy.
     pub(crate) by_subject: BTreeMap<SetId, BTreeSet<RuleId>>,
     pub(crate) by_policy: BTreeMap<PolicyId, BTreeSet<RuleId>>,
@@ -74,13 +74,14 @@ impl View {
     }
 
     /// The rules.
-    pub fn rules(&self) -> &BTreeMap<RuleId, Rule> {
+    pub fn rules(&self) -> &BTreeMap<RuleId, Arc<Rule>> {
         &self.rules
     }
 
     /// The rules that apply to a set.
     pub fn rules_of(&self, subject: SetId) -> impl Iterator<Item = &Rule> {
-        self.by_subject.get(&subject).into_iter().flatten().filter_map(|rule| self.rules.get(rule))
+        let rules = self.by_subject.get(&subject).into_iter().flatten();
+        rules.filter_map(|rule| self.rules.get(rule)).map(|rule| &**rule)
     }
 
     /// Who needs what.
@@ -137,7 +138,7 @@ impl View {
             }
             Change::NoRule(id) => self.remove_rule(*id)?,
             Change::NoSet(id) => {
-                let named = |rule: &Rule| rule.sets().any(|set| set == *id);
+                let named = |rule: &Arc<Rule>| rule.sets().any(|set| set == *id);
                 if self.by_subject.contains_key(id) || cfg!(debug_assertions) && self.rules.values().any(named) {
                     return Err(format!("set {id} is still named"));
                 }
@@ -160,7 +161,7 @@ impl View {
         Ok(())
     }
 
-    fn add_rule(&mut self, id: RuleId, rule: &Rule) -> Result<(), String> {
+    fn add_rule(&mut self, id: RuleId, rule: &Arc<Rule>) -> Result<(), String> {
         if !self.policies.contains_key(&rule.policy) {
             return Err(format!("rule {id} comes before its policy"));
         }
@@ -169,7 +170,7 @@ impl View {
         }
         self.by_subject.entry(rule.subject).or_default().insert(id);
         self.by_policy.entry(rule.policy).or_default().insert(id);
-        match self.rules.insert(id, rule.clone()) {
+        match self.rules.insert(id, Arc::clone(rule)) {
             Some(_) => Err(format!("rule {id} is there already")),
             None => Ok(()),
         }
@@ -213,11 +214,11 @@ impl View {
         changes.extend(self.sets.iter().map(|(id, set)| {
             Change::Set(*id, Arc::clone(&set.content), set.members.iter().cloned().collect())
         }));
-        let mut rules: Vec<(&RuleId, &Rule)> = self.rules.iter().collect();
+        let mut rules: Vec<(&RuleId, &Arc<Rule>)> = self.rules.iter().collect();
         rules.sort_by(|(_, one), (_, other)| {
             (one.order, one.does == Does::Isolate).cmp(&(other.order, other.does == Does::Isolate))
         });
-        changes.extend(rules.into_iter().map(|(id, rule)| Change::Rule(*id, rule.clone())));
+        changes.extend(rules.into_iter().map(|(id, rule)| Change::Rule(*id, Arc::clone(rule))));
         changes.extend(self.needs.iter().cloned().map(Change::Need));
         Delta { epoch: self.epoch, changes }
     }
@@ -236,7 +237,7 @@ impl View {
             if subject {
                 let rules = self.by_subject.get(id).into_iter().flatten();
                 for (rule, content) in rules.filter_map(|rule| Some((rule, self.rules.get(rule)?))) {
-                    part.rules.insert(*rule, content.clone());
+                    part.rules.insert(*rule, Arc::clone(content));
                     part.by_subject.entry(*id).or_default().insert(*rule);
                     part.by_policy.entry(content.policy).or_default().insert(*rule);
                     if let Some(origin) = self.policies.get(&content.policy) {

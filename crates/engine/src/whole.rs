@@ -59,7 +59,7 @@ impl Engine {
             let rule = self.rule_of(id);
             view.by_subject.entry(rule.subject).or_default().insert(id);
             view.by_policy.entry(rule.policy).or_default().insert(id);
-            view.rules.insert(id, rule);
+            view.rules.insert(id, Arc::new(rule));
         }
         view
     }
