@@ -16,8 +16,9 @@ use smol_str::SmolStr;
 
 use crate::Engine;
 use crate::delta::Delta;
-use crate::endpoints::{Before, NONE, Undeclared};
+use crate::endpoints::NONE;
 use crate::event::{Event, Item, Key, sort};
+use crate::namespaces::{Before, Undeclared};
 use crate::pending::Place;
 
 impl Engine {
@@ -31,8 +32,7 @@ impl Engine {
                 self.set_node(&name, Some(node));
             }
             Event::Apply(Item::Service(service)) => {
-                let name =
-                    ServiceName { namespace: service.namespace.clone(), name: service.name.clone() };
+                let name = ServiceName { namespace: service.namespace.clone(), name: service.name.clone() };
                 self.set_service(&name, Some(service));
             }
             Event::Apply(Item::Endpoints(name, backends)) => {

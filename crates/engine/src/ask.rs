@@ -59,8 +59,7 @@ impl Engine {
     /// How much there is of everything.
     pub fn counts(&self) -> Counts {
         let sets = || self.sets.sets.iter().map(|(_, set)| set);
-        let isolations =
-            self.rows.iter().filter(|(_, entry)| entry.row.does == Does::Isolate).count();
+        let isolations = self.rows.iter().filter(|(_, entry)| entry.row.does == Does::Isolate).count();
         Counts {
             pods: self.endpoints.pods.len(),
             classes: self.endpoints.classes.len(),
@@ -139,9 +138,7 @@ impl Engine {
                 covered && party.address.is_some_and(|address| ranges.contains(address))
             }
             Content::Names(_) => party.address.is_some_and(|address| self.names.holds(set, address)),
-            Content::Service(_) => {
-                flow.via.is_some_and(|via| self.services.sets(number(via)).contains(&set))
-            }
+            Content::Service(_) => flow.via.is_some_and(|via| self.services.sets(number(via)).contains(&set)),
         }
     }
 }
@@ -211,7 +208,7 @@ impl Asked<'_> {
     /// HTTP and TLS are inside of TCP: what conditions on them cannot hold for is dropped.
     fn fulfils_conditions(&self, row: &Row) -> bool {
         let carried = self.engine.policies.carried(row.policy, row.rule);
-        !carried.has_conditions() || self.flow.traffic.protocol == Protocol::Tcp
+        carried.conditions().is_empty() || self.flow.traffic.protocol == Protocol::Tcp
     }
 
     fn matches(&self, row: &Row) -> bool {

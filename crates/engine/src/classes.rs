@@ -63,9 +63,9 @@ impl Engine {
             kinds.map(|kind| self.endpoints.shapes.kinds[*kind].classes.as_slice())
         });
         let here = self.namespaces_of(&set.namespaces);
-        let here = here.as_ref().map(|namespaces| {
-            namespaces.iter().map(|at| self.endpoints.namespaces[*at].classes.as_slice())
-        });
+        let here = here
+            .as_ref()
+            .map(|namespaces| namespaces.iter().map(|at| self.endpoints.namespaces[*at].classes.as_slice()));
         let classes: Few = match (here, labelled) {
             (Some(here), Some(labelled)) if size(labelled.clone()) < size(here.clone()) => {
                 labelled.flatten().copied().collect()

@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use palisade_model::cluster::{NAMESPACE_NAME_LABEL, Namespace, Pod};
+use palisade_model::cluster::{Namespace, Pod};
 use palisade_model::label::Labels;
 use palisade_model::matching::PodFacts;
 use smallvec::SmallVec;
@@ -13,6 +13,7 @@ use smol_str::SmolStr;
 
 use crate::arena::Arena;
 use crate::delta::{Member, MemberKind, SetId};
+use crate::namespaces::NamespaceEntry;
 use crate::shapes::{Few, Kind, Shapes};
 use crate::table::{Index, Map, Table};
 
@@ -26,8 +27,8 @@ pub(crate) struct Endpoints {
     /// By namespace, name and sort.
     pod_by_name: Table,
     pub(crate) namespaces: Arena<NamespaceEntry>,
-    namespace_by_name: Map<SmolStr, u32>,
-    namespace_by_label: Index,
+    pub(crate) namespace_by_name: Map<SmolStr, u32>,
+    pub(crate) namespace_by_label: Index,
     pub(crate) shapes: Shapes,
     pub(crate) classes: Arena<Class>,
     /// By namespace and kind.
@@ -50,17 +51,6 @@ pub(crate) struct PodEntry {
     pub(crate) host_network: bool,
     pub(crate) terminated: bool,
     pub(crate) ready: bool,
-}
-
-/// A namespace that is declared, or that some pod is in.
-#[derive(Debug)]
-pub(crate) struct NamespaceEntry {
-    pub(crate) namespace: Namespace,
-    declared: bool,
-    pods: u32,
-    pub(crate) classes: Few,
-    /// The pods that no selector finds.
-    others: Few,
 }
 
 /// Pods that no rule tells apart.
@@ -131,15 +121,6 @@ impl Endpoints {
             let member = &self.pods[at].member;
             member.name == name && member.namespace == namespace && member.sort() == sort
         })
-    }
-
-    pub(crate) fn namespace(&self, name: &str) -> Option<u32> {
-        self.namespace_by_name.get(name).copied()
-    }
-
-    /// The namespaces that have a label, and perhaps others.
-    pub(crate) fn with_namespace_label(&self, label: (&str, &str)) -> &[u32] {
-        self.namespace_by_label.get(&label)
     }
 
     /// Puts a new pod in its place, without a class yet. Whether its namespace is new.
@@ -264,105 +245,6 @@ impl Endpoints {
             self.classes[*moved].place_in_kind = gone.place_in_kind;
         }
     }
-
-    fn namespace_or_new(&mut self, name: &SmolStr) -> (u32, bool) {
-        if let Some(at) = self.namespace_by_name.get(name) {
-            return (*at, false);
-        }
-        let at = self.namespaces.insert(NamespaceEntry {
-            namespace: bare(name),
-            declared: false,
-            pods: 0,
-            classes: Few::new(),
-            others: Few::new(),
-        });
-        self.namespace_by_name.insert(name.clone(), at);
-        self.note_labels(at, true);
-        (at, true)
-    }
-
-    /// Declares a namespace: its place, and how it was before, if it is new or its labels have changed.
-    pub(crate) fn declare(&mut self, mut namespace: Namespace) -> (u32, Option<Before>) {
-        let (at, new) = self.namespace_or_new(&namespace.name);
-        let entry = &mut self.namespaces[at];
-        entry.declared = true;
-        namespace.labels.set(NAMESPACE_NAME_LABEL.into(), namespace.name.clone());
-        let changed = entry.namespace.labels != namespace.labels;
-        let before = self.replace_namespace(at, namespace);
-        let before = match (new, changed) {
-            (true, _) => Some(Before::Nothing),
-            (false, true) => Some(Before::Was(before)),
-            (false, false) => None,
-        };
-        (at, before)
-    }
-
-    /// Takes a declaration back: a namespace with pods stays, without labels of its own.
-    pub(crate) fn undeclare(&mut self, name: &str) -> Option<Undeclared> {
-        let at = self.namespace(name)?;
-        self.namespaces[at].declared = false;
-        if let Some(gone) = self.forget_namespace(at) {
-            return Some(Undeclared::Gone(gone));
-        }
-        let bare = bare(&self.namespaces[at].namespace.name);
-        if self.namespaces[at].namespace.labels == bare.labels {
-            return None;
-        }
-        let before = self.replace_namespace(at, bare);
-        Some(Undeclared::Bare(at, before))
-    }
-
-    fn replace_namespace(&mut self, at: u32, namespace: Namespace) -> Namespace {
-        self.note_labels(at, false);
-        let before = std::mem::replace(&mut self.namespaces[at].namespace, namespace);
-        self.note_labels(at, true);
-        before
-    }
-
-    fn note_labels(&mut self, at: u32, there: bool) {
-        for label in self.namespaces[at].namespace.labels.iter() {
-            if there {
-                self.namespace_by_label.add(&label, at);
-            } else {
-                self.namespace_by_label.take(&label, at);
-            }
-        }
-    }
-
-    fn forget_namespace(&mut self, at: u32) -> Option<Namespace> {
-        let entry = &self.namespaces[at];
-        if entry.pods > 0 || entry.declared {
-            return None;
-        }
-        self.note_labels(at, false);
-        let gone = self.namespaces.remove(at).namespace;
-        self.namespace_by_name.remove(&gone.name);
-        Some(gone)
-    }
-}
-
-/// How a namespace was.
-#[derive(Debug)]
-pub(crate) enum Before {
-    /// It was not there.
-    Nothing,
-    /// Like this.
-    Was(Namespace),
-}
-
-/// What became of a namespace that is not declared any more.
-#[derive(Debug)]
-pub(crate) enum Undeclared {
-    /// It is gone.
-    Gone(Namespace),
-    /// It is still there, and has other labels than before.
-    Bare(u32, Namespace),
-}
-
-/// A namespace that carries only its name, as every namespace does.
-fn bare(name: &SmolStr) -> Namespace {
-    let labels = Labels::new([(NAMESPACE_NAME_LABEL.into(), name.clone())]);
-    Namespace { name: name.clone(), labels, at: None }
 }
 
 /// A length as a number: nothing here is longer than there are numbers for it.

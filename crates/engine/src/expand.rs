@@ -52,7 +52,7 @@ impl Engine {
     /// Makes the rows of a rule, after the pattern of one of them. The sets of its subjects may be known.
     pub(crate) fn make(
         &mut self,
-        row: Row,
+        row: &Row,
         subjects: &[Subject],
         known: Option<Few>,
         peers: &Peers,
@@ -95,26 +95,32 @@ impl Engine {
             return;
         }
         let carried = self.policies.carried(row.policy, row.rule);
-        let names = carried.named.len();
-        if carried.has_plain() {
-            let id = self.add_row(row.clone());
-            made.rows.push(id);
-        }
+        let (names, plain) = (carried.named.len(), carried.has_plain());
         for named in 0..names {
             self.make_named(&row, named, made);
+        }
+        if plain {
+            made.rows.push(self.add_row(row));
         }
     }
 
     /// Makes the rows for one name of a port: whoever receives the connection has a port of that name.
     fn make_named(&mut self, row: &Row, named: usize, made: &mut Made) {
-        let is_pods = |engine: &Engine, set: SetId| matches!(&*engine.sets.sets[set].content, Content::Pods(..));
+        let is_pods =
+            |engine: &Engine, set: SetId| matches!(&*engine.sets.sets[set].content, Content::Pods(..));
         if row.direction == Direction::Ingress && is_pods(self, row.subject) {
             return self.make_port(row, row.subject, Where::Subject, named, made);
         }
         let pods = row.peers.as_slice().iter().copied().filter(|set| is_pods(self, *set));
         let pods: Few = if row.direction == Direction::Egress { pods.collect() } else { Few::new() };
         for set in &pods {
-            self.make_port(&Row { peers: PeerSets::One(*set), ..row.clone() }, *set, Where::Peer, named, made);
+            self.make_port(
+                &Row { peers: PeerSets::One(*set), ..row.clone() },
+                *set,
+                Where::Peer,
+                named,
+                made,
+            );
         }
         let others = match &row.peers {
             PeerSets::Any => PeerSets::Any,
@@ -292,10 +298,7 @@ pub(crate) fn inside(set: &PodSet, within: Option<&SmolStr>) -> PodSet {
 }
 
 /// What is asked of the labels of namespaces, and more.
-pub(crate) fn narrowed(
-    namespaces: &Namespaces,
-    more: impl IntoIterator<Item = Requirement>,
-) -> Selector {
+pub(crate) fn narrowed(namespaces: &Namespaces, more: impl IntoIterator<Item = Requirement>) -> Selector {
     let own: Vec<Requirement> = match namespaces {
         Namespaces::Named(name) => vec![Requirement::equals(NAMESPACE_NAME_LABEL, name)],
         Namespaces::Matching(selector) => selector.requirements().to_vec(),

@@ -73,9 +73,8 @@ impl Hosts {
 
     /// The nodes that a set holds.
     pub(crate) fn holding(&self, set: SetId) -> impl Iterator<Item = u32> {
-        let holds = move |host: &Host| {
-            host.node.as_ref().is_some_and(|node| node.sets.binary_search(&set).is_ok())
-        };
+        let holds =
+            move |host: &Host| host.node.as_ref().is_some_and(|node| node.sets.binary_search(&set).is_ok());
         self.hosts.iter().filter(move |(_, host)| holds(host)).map(|(at, _)| at)
     }
 

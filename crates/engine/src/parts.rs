@@ -14,6 +14,9 @@ struct Gone {
     needs: BTreeSet<Need>,
 }
 
+/// Rules by number.
+type Rules<'a> = BTreeMap<RuleId, &'a Arc<Rule>>;
+
 /// How much of a set a node has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Has {
@@ -56,9 +59,9 @@ impl View {
                 changes.push(Change::Set(set, content, self.had(set, step.now(set), node)));
             }
         }
-        let mut came: Vec<(&RuleId, &Arc<Rule>)> = came.into_iter().collect();
+        let mut came: Vec<(RuleId, &Arc<Rule>)> = came.into_iter().collect();
         came.sort_by_key(|(_, rule)| (rule.order, rule.does == Does::Isolate));
-        changes.extend(came.iter().map(|(id, rule)| Change::Rule(**id, Arc::clone(rule))));
+        changes.extend(came.iter().map(|(id, rule)| Change::Rule(*id, Arc::clone(rule))));
         let moves = step.moves();
         if !moves.is_empty() {
             changes.push(Change::Move(moves));
@@ -150,7 +153,7 @@ impl<'a> Step<'a> {
     }
 
     /// The rules that come to the node, and those that leave it.
-    fn rules(&self) -> (BTreeMap<&'a RuleId, &'a Arc<Rule>>, BTreeMap<RuleId, &'a Arc<Rule>>) {
+    fn rules(&self) -> (Rules<'a>, Rules<'a>) {
         let (mut came, mut went) = (BTreeMap::new(), BTreeMap::new());
         let subjects = self.touched.iter().copied();
         let changed: BTreeSet<SetId> = subjects
@@ -160,7 +163,7 @@ impl<'a> Step<'a> {
             if let Change::Rule(id, rule) = change
                 && self.needed_now(rule.subject, Part::Subject)
             {
-                came.insert(id, rule);
+                came.insert(*id, rule);
             }
         }
         for (id, rule) in &self.gone.rules {
@@ -172,7 +175,7 @@ impl<'a> Step<'a> {
             for id in self.view.by_subject.get(&set).into_iter().flatten() {
                 let Some(rule) = self.view.rules.get(id) else { continue };
                 if self.needed_now(set, Part::Subject) {
-                    came.insert(id, rule);
+                    came.insert(*id, rule);
                 } else if !self.rules.contains(id) {
                     went.insert(*id, rule);
                 }
@@ -182,7 +185,7 @@ impl<'a> Step<'a> {
     }
 
     /// Policies that the node has rules of now and had none of before, and those whose origin is another.
-    fn policies(&self, came: &BTreeMap<&RuleId, &Arc<Rule>>) -> impl Iterator<Item = Change> {
+    fn policies(&self, came: &Rules<'_>) -> impl Iterator<Item = Change> {
         let mut policies: BTreeSet<PolicyId> = BTreeSet::new();
         for rule in came.values() {
             if !self.had_rules(rule.policy) {
@@ -196,11 +199,13 @@ impl<'a> Step<'a> {
                 policies.insert(*id);
             }
         }
-        policies.into_iter().filter_map(|id| Some(Change::Policy(id, Arc::clone(self.view.policies.get(&id)?))))
+        policies
+            .into_iter()
+            .filter_map(|id| Some(Change::Policy(id, Arc::clone(self.view.policies.get(&id)?))))
     }
 
     /// Policies that the node has no rules of any more.
-    fn policies_gone(&self, went: &BTreeMap<RuleId, &Arc<Rule>>) -> impl Iterator<Item = Change> {
+    fn policies_gone(&self, went: &Rules<'_>) -> impl Iterator<Item = Change> {
         let mut policies: BTreeSet<PolicyId> = BTreeSet::new();
         for rule in went.values() {
             if !self.has_rules(rule.policy) {
@@ -212,7 +217,9 @@ impl<'a> Step<'a> {
 
     fn has_rules(&self, policy: PolicyId) -> bool {
         let rules = self.view.by_policy.get(&policy).into_iter().flatten();
-        rules.filter_map(|id| self.view.rules.get(id)).any(|rule| self.needed_now(rule.subject, Part::Subject))
+        rules
+            .filter_map(|id| self.view.rules.get(id))
+            .any(|rule| self.needed_now(rule.subject, Part::Subject))
     }
 
     fn had_rules(&self, policy: PolicyId) -> bool {

@@ -11,7 +11,9 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use crate::Engine;
-use crate::delta::{Change, Content, Delta, Does, Member, MemberKind, Members, Moved, Need, Part, PolicyId, RuleId, SetId};
+use crate::delta::{
+    Change, Content, Delta, Does, Member, MemberKind, Members, Moved, Need, Part, PolicyId, RuleId, SetId,
+};
 use crate::endpoints::Endpoints;
 use crate::rows::Row;
 use crate::shapes::Few;
@@ -143,7 +145,8 @@ impl Engine {
             changes.push(Change::Policy(*policy, Arc::clone(self.policies.origin(*policy))));
         }
         if !pending.sets.is_empty() {
-            let mut moving: SmallVec<[Place; 2]> = pending.touched.iter().map(|touched| touched.now).collect();
+            let mut moving: SmallVec<[Place; 2]> =
+                pending.touched.iter().map(|touched| touched.now).collect();
             moving.sort_unstable();
             for (set, was_seen) in &pending.sets {
                 if !was_seen && self.sets.sets[*set].seen > 0 {
@@ -269,7 +272,7 @@ impl Engine {
             let members = Members::from_buf([Arc::new(Member::from(*address))]);
             all.push(Moved { members, joined: those(|by| by > 0), left: those(|by| by < 0) });
         }
-        all.retain(|moved| !(moved.joined.is_empty() && moved.left.is_empty()) && !moved.members.is_empty());
+        all.retain(|moved| !(moved.members.is_empty() || moved.joined.is_empty() && moved.left.is_empty()));
         all
     }
 

@@ -9,16 +9,15 @@ use std::sync::Arc;
 
 use palisade_model::group::GroupName;
 use palisade_model::policy::{
-    Action, Direction, Layer7, Object, Peer, Peers, Placement, Policy, Priority, Rule, Subject, Tier,
-    TrafficMatch, TrafficMatches,
+    Action, Direction, Object, Peer, Peers, Placement, Policy, Priority, Rule, Subject, Tier, TrafficMatches,
 };
 use palisade_model::snapshot::Stage;
-use palisade_model::traffic::{PortRange, Protocol, Traffic};
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use crate::Engine;
 use crate::arena::Arena;
+use crate::carried::Carried;
 use crate::delta::{self, Does, Order, Origin, PolicyId, RuleId, RuleOrigin, SetId};
 use crate::endpoints::NONE;
 use crate::event::PolicyKey;
@@ -48,25 +47,6 @@ struct Entry {
     subjects: Counts,
     /// As it was written, if it has to be read again.
     source: Option<Arc<Policy>>,
-}
-
-/// What of a rule is the same in all of its rows.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Carried {
-    /// The traffic that needs no port's name to be looked up.
-    traffic: TrafficMatches,
-    pub(crate) named: Box<[Named]>,
-    layer7: Vec<Layer7>,
-    /// Rows of another edition are others, even if they name the same sets.
-    edition: u32,
-}
-
-/// A port by name.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Named {
-    source: Option<PortRange>,
-    pub(crate) protocol: Option<Protocol>,
-    pub(crate) name: SmolStr,
 }
 
 // === impl Policies ===
@@ -211,18 +191,12 @@ impl Engine {
     fn enter(&mut self, id: PolicyId, policy: &Policy) {
         let order = self.place(policy);
         let mut made = Made::default();
-        let unreadable: SmallVec<[bool; 16]> = policy.rules.iter().map(|rule| self.is_unreadable(rule)).collect();
+        let unreadable: SmallVec<[bool; 16]> =
+            policy.rules.iter().map(|rule| self.is_unreadable(rule)).collect();
         let before = std::mem::take(&mut self.policies.policies[id].rules);
-        let carried = policy.rules.iter().zip(&unreadable).enumerate().map(|(at, (rule, unreadable))| {
-            let mut carried = Carried::new(rule, *unreadable);
-            if let Some(before) = before.get(at) {
-                carried.edition = before.edition;
-                carried.edition += u32::from(carried != *before);
-            }
-            carried
-        });
-        let carried: Box<[Carried]> = carried.collect();
-        self.policies.policies[id].rules = carried;
+        let carried = policy.rules.iter().zip(&unreadable).enumerate();
+        self.policies.policies[id].rules =
+            carried.map(|(at, (rule, unreadable))| Carried::new(rule, *unreadable, before.get(at))).collect();
         // A policy's isolations and rules mostly apply to the same pods: they are looked up once.
         let mut last: Option<(&Arc<[Subject]>, Few)> = None;
         let mut isolated: SmallVec<[(Direction, SetId); 4]> = SmallVec::new();
@@ -263,7 +237,7 @@ impl Engine {
             let row = Row {
                 policy: id,
                 rule: at,
-                edition: self.policies.carried(id, at).edition,
+                edition: self.policies.carried(id, at).edition(),
                 subject: NONE,
                 peers: PeerSets::Any,
                 destination: NONE,
@@ -277,7 +251,7 @@ impl Engine {
                 _ => None,
             };
             let peers = if unreadable { &Peers::Any } else { &rule.peers };
-            self.make(row, &rule.subjects, known, peers, &mut made);
+            self.make(&row, &rule.subjects, known, peers, &mut made);
         }
         self.policies.policies[id].made = made;
     }
@@ -289,9 +263,9 @@ impl Engine {
             Peers::Of(peers) => peers.iter().any(broken),
         };
         let subjects = || {
-            rule.subjects
-                .iter()
-                .any(|subject| matches!(subject, Subject::Group { group, .. } if self.groups.is_broken(group)))
+            rule.subjects.iter().any(
+                |subject| matches!(subject, Subject::Group { group, .. } if self.groups.is_broken(group)),
+            )
         };
         rule.unknown().is_some() || peers || subjects()
     }
@@ -319,18 +293,7 @@ impl Engine {
     pub(crate) fn rule_of(&self, id: RuleId) -> delta::Rule {
         let row = &self.rows[id].row;
         let carried = (row.rule != NONE).then(|| self.policies.carried(row.policy, row.rule));
-        let traffic = match (carried, row.port) {
-            (None, _) => TrafficMatches::Any,
-            (Some(carried), None) => carried.traffic.clone(),
-            (Some(carried), Some((named, protocol, number))) => {
-                let port = TrafficMatch::Ports(protocol, PortRange::single(number));
-                let source = carried.named[named as usize].source;
-                TrafficMatches::Of(vec![match source {
-                    Some(source) => TrafficMatch::From(source, Box::new(port)),
-                    None => port,
-                }])
-            }
-        };
+        let traffic = carried.map_or(TrafficMatches::Any, |carried| carried.traffic_of(row.port));
         delta::Rule {
             policy: row.policy,
             rule: (row.rule != NONE).then_some(row.rule),
@@ -341,7 +304,7 @@ impl Engine {
             peers: (row.peers != PeerSets::Any).then(|| row.peers.as_slice().into()),
             destination: (row.destination != NONE).then_some(row.destination),
             traffic,
-            layer7: carried.map(|carried| carried.layer7.clone()).unwrap_or_default(),
+            layer7: carried.map(|carried| carried.conditions().to_vec()).unwrap_or_default(),
         }
     }
 }
@@ -378,63 +341,6 @@ fn tier_of(policy: &Policy) -> Option<&SmolStr> {
     match &policy.placement {
         Placement::Tier { tier: Tier::Named(name), .. } => Some(name),
         _ => None,
-    }
-}
-
-// === impl Carried ===
-
-impl Carried {
-    fn new(rule: &Rule, unreadable: bool) -> Self {
-        let all = match &rule.traffic {
-            TrafficMatches::Of(all) if !unreadable => all,
-            _ => {
-                let layer7 = if unreadable { Vec::new() } else { rule.layer7.clone() };
-                return Carried { traffic: TrafficMatches::Any, named: Box::default(), layer7, edition: 0 };
-            }
-        };
-        let named = |one: &TrafficMatch| match one {
-            TrafficMatch::Named(protocol, name) => {
-                Some(Named { source: None, protocol: *protocol, name: name.clone() })
-            }
-            TrafficMatch::From(range, of) => match &**of {
-                TrafficMatch::Named(protocol, name) => {
-                    Some(Named { source: Some(*range), protocol: *protocol, name: name.clone() })
-                }
-                _ => None,
-            },
-            _ => None,
-        };
-        let plain = all.iter().filter(|one| named(one).is_none()).cloned().collect();
-        Carried {
-            traffic: TrafficMatches::Of(plain),
-            named: all.iter().filter_map(named).collect(),
-            layer7: rule.layer7.clone(),
-            edition: 0,
-        }
-    }
-
-    /// Whether it matches something without looking up a port's name.
-    pub(crate) fn has_plain(&self) -> bool {
-        !matches!(&self.traffic, TrafficMatches::Of(all) if all.is_empty())
-    }
-
-    pub(crate) fn traffic(&self) -> &TrafficMatches {
-        &self.traffic
-    }
-
-    pub(crate) fn has_conditions(&self) -> bool {
-        !self.layer7.is_empty()
-    }
-}
-
-// === impl Named ===
-
-impl Named {
-    /// Whether a connection comes from a source port that is meant. One that says nothing may come from any of those
-    /// that hosts use.
-    pub(crate) fn may_come_from(&self, traffic: Traffic) -> bool {
-        let asked = traffic.source_port.map_or(PortRange::EPHEMERAL, PortRange::single);
-        self.source.is_none_or(|range| range.contains(asked.first) && range.contains(asked.last))
     }
 }
 

@@ -58,7 +58,14 @@ pub(crate) enum Where {
 
 impl Engine {
     /// Makes rows of a pattern, for each number that a name stands for in a set.
-    pub(crate) fn make_port(&mut self, pattern: &Row, set: SetId, place: Where, named: usize, made: &mut Made) {
+    pub(crate) fn make_port(
+        &mut self,
+        pattern: &Row,
+        set: SetId,
+        place: Where,
+        named: usize,
+        made: &mut Made,
+    ) {
         let wanted = &self.policies.carried(pattern.policy, pattern.rule).named[named];
         let (name, protocol) = (wanted.name.clone(), wanted.protocol);
         let split = self.split(set, name, protocol);
@@ -190,6 +197,11 @@ fn is_meant(protocol: Option<Protocol>, port: &NamedPort) -> bool {
 // === impl Splits ===
 
 impl Splits {
+    /// Which sets are split by which names, and into how many numbers.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = (SetId, &SmolStr, usize)> {
+        self.splits.iter().map(|(_, split)| (split.set, &split.name, split.numbers.len()))
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> u32 {
         number(self.splits.len())

@@ -74,7 +74,7 @@ impl Engine {
         let same: Vec<Same> = same.collect();
         let id = self.relatives.insert(relative);
         for same in same {
-            self.join_class(id, same);
+            self.join_class(id, &same);
         }
         id
     }
@@ -101,7 +101,7 @@ impl Engine {
                 continue;
             }
             if let Some(new) = new {
-                self.join_class(id, new);
+                self.join_class(id, &new);
             }
             if let Some(old) = old {
                 self.leave_class(id, &old);
@@ -109,14 +109,14 @@ impl Engine {
         }
     }
 
-    fn join_class(&mut self, id: u32, same: Same) {
+    fn join_class(&mut self, id: u32, same: &Same) {
         let sharing = self.relatives[id].classes.entry(same.clone()).or_default();
         sharing.namespaces += 1;
         if sharing.namespaces > 1 {
             return;
         }
         let relative = &self.relatives[id];
-        let (subject, peers) = (relative.subject_for(&same), relative.peers_for(&same));
+        let (subject, peers) = (relative.subject_for(same), relative.peers_for(same));
         let pattern = relative.pattern.clone();
         let fixed = pattern.peers.clone();
         let subject = self.take_set(Wanted::Pods(&subject, None));
@@ -124,7 +124,7 @@ impl Engine {
         let peers: PeerSets = peers.chain(fixed.as_slice().iter().copied()).collect();
         let mut made = Made::default();
         self.make_rows(Row { subject, peers, ..pattern }, &mut made);
-        if let Some(sharing) = self.relatives[id].classes.get_mut(&same) {
+        if let Some(sharing) = self.relatives[id].classes.get_mut(same) {
             sharing.made = made;
         }
     }

@@ -7,6 +7,8 @@
 //! tells apart any more would mean to walk over all of their pods whenever the only policy that uses a label is
 //! replaced, and no answer depends on it.
 
+use std::collections::BTreeSet;
+
 use palisade_model::cluster::{ContainerPort, Pod};
 use palisade_model::label::Labels;
 use palisade_model::policy::PodSet;
@@ -16,6 +18,9 @@ use smol_str::SmolStr;
 use crate::arena::Arena;
 use crate::delta::NamedPort;
 use crate::table::{Index, Map, References, Table};
+
+/// The most labels and ports that each get an entry.
+const LARGE: usize = 64;
 
 /// All shapes and kinds.
 #[derive(Debug, Default)]
@@ -29,6 +34,8 @@ pub(crate) struct Shapes {
     used: Map<Asked, ()>,
     /// Which shapes have something that no set has asked for yet.
     unused: References<Asked, u32>,
+    /// Shapes with more labels and ports than are worth a list each: they are looked at one by one.
+    large: BTreeSet<u32>,
 }
 
 /// Something about pods that sets can ask for.
@@ -92,9 +99,13 @@ impl Shapes {
         shape.kind = self.found_or_new(self.project(&shape));
         let id = self.shapes.insert(shape);
         self.shape_by_content.insert(hash, id);
-        for asked in self.shapes[id].offers() {
-            if !self.used.contains_key(&asked) {
-                self.unused.note(asked, id, true);
+        if self.shapes[id].is_large() {
+            self.large.insert(id);
+        } else {
+            for asked in self.shapes[id].offers() {
+                if !self.used.contains_key(&asked) {
+                    self.unused.note(asked, id, true);
+                }
             }
         }
         id
@@ -106,8 +117,10 @@ impl Shapes {
         self.leave_kind(gone.kind);
         let hash = self.shape_by_content.hash(&gone.content());
         self.shape_by_content.remove(hash, id);
-        for asked in gone.offers() {
-            self.unused.note(asked, id, false);
+        if !self.large.remove(&id) {
+            for asked in gone.offers() {
+                self.unused.note(asked, id, false);
+            }
         }
     }
 
@@ -151,7 +164,8 @@ impl Shapes {
         if self.used.contains_key(&asked) {
             return Vec::new();
         }
-        let shapes = self.unused.remove(&asked);
+        let mut shapes = self.unused.remove(&asked);
+        shapes.extend(self.large.iter().filter(|shape| self.shapes[**shape].has(&asked)));
         self.used.insert(asked, ());
         shapes.into_iter().collect()
     }
@@ -210,6 +224,18 @@ fn sorted(mut shapes: Vec<u32>) -> Vec<u32> {
 impl Shape {
     fn content(&self) -> (&Labels, &[ContainerPort], &SmolStr, bool) {
         (&self.labels, &self.ports, &self.account, self.external)
+    }
+
+    fn is_large(&self) -> bool {
+        self.labels.len() + self.ports.len() > LARGE
+    }
+
+    fn has(&self, asked: &Asked) -> bool {
+        match asked {
+            Asked::Label(key) => self.labels.has(key),
+            Asked::Port(name) => self.ports.iter().any(|port| port.name.as_ref() == Some(name)),
+            Asked::Account => true,
+        }
     }
 
     fn offers(&self) -> Vec<Asked> {

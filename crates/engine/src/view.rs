@@ -139,7 +139,9 @@ impl View {
             Change::NoRule(id) => self.remove_rule(*id)?,
             Change::NoSet(id) => {
                 let named = |rule: &Arc<Rule>| rule.sets().any(|set| set == *id);
-                if self.by_subject.contains_key(id) || cfg!(debug_assertions) && self.rules.values().any(named) {
+                if self.by_subject.contains_key(id)
+                    || cfg!(debug_assertions) && self.rules.values().any(named)
+                {
                     return Err(format!("set {id} is still named"));
                 }
                 self.sets.remove(id).ok_or_else(|| format!("set {id} is not there"))?;

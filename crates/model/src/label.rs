@@ -65,6 +65,16 @@ impl Labels {
         self.0.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
     }
 
+    /// Whether a key is there, however many there are.
+    pub fn has(&self, key: &str) -> bool {
+        self.0.binary_search_by(|(k, _)| k.as_str().cmp(key)).is_ok()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// All of them, by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(k, v)| (k.as_str(), v.as_str()))

@@ -14,8 +14,7 @@ use crate::group::Members;
 use crate::label::Selector;
 use crate::options::{HostNetworkPods, Options};
 use crate::policy::{
-    Direction, Namespaces, Peer, Peers, PodSet, Rule, ServiceName, Subject, TrafficMatch,
-    TrafficMatches,
+    Direction, Namespaces, Peer, Peers, PodSet, Rule, ServiceName, Subject, TrafficMatch, TrafficMatches,
 };
 use crate::snapshot::{NoGroup, Snapshot};
 use crate::traffic::{PortRange, Protocol, Traffic};

@@ -1,0 +1,106 @@
+//! What a rule wants a connection to carry, kept once for all of its rows: the traffic that has numbers, and the ports that have
+//! only names, for which ports.rs makes rows.
+
+use palisade_model::policy::{Layer7, Rule, TrafficMatch, TrafficMatches};
+use palisade_model::traffic::{PortRange, Protocol, Traffic};
+use smol_str::SmolStr;
+
+/// What of a rule is the same in all of its rows.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Carried {
+    /// The traffic that needs no port's name to be looked up.
+    traffic: TrafficMatches,
+    pub(crate) named: Box<[Named]>,
+    layer7: Vec<Layer7>,
+    /// Rows of another edition are others, even if they name the same sets.
+    edition: u32,
+}
+
+/// A port by name.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Named {
+    source: Option<PortRange>,
+    pub(crate) protocol: Option<Protocol>,
+    pub(crate) name: SmolStr,
+}
+
+// === impl Carried ===
+
+impl Carried {
+    /// What a rule carries, and whether that is what it carried before. One that cannot be read is about everything.
+    pub(crate) fn new(rule: &Rule, unreadable: bool, before: Option<&Carried>) -> Self {
+        let mut carried = Carried::of(rule, unreadable);
+        if let Some(before) = before {
+            carried.edition = before.edition;
+            carried.edition += u32::from(carried != *before);
+        }
+        carried
+    }
+
+    fn of(rule: &Rule, unreadable: bool) -> Self {
+        let all = match &rule.traffic {
+            TrafficMatches::Of(all) if !unreadable => all,
+            _ => {
+                let layer7 = if unreadable { Vec::new() } else { rule.layer7.clone() };
+                return Carried { traffic: TrafficMatches::Any, named: Box::default(), layer7, edition: 0 };
+            }
+        };
+        let named = |one: &TrafficMatch| match one {
+            TrafficMatch::Named(protocol, name) => {
+                Some(Named { source: None, protocol: *protocol, name: name.clone() })
+            }
+            TrafficMatch::From(range, of) => match &**of {
+                TrafficMatch::Named(protocol, name) => {
+                    Some(Named { source: Some(*range), protocol: *protocol, name: name.clone() })
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let plain = all.iter().filter(|one| named(one).is_none()).cloned().collect();
+        Carried {
+            traffic: TrafficMatches::Of(plain),
+            named: all.iter().filter_map(named).collect(),
+            layer7: rule.layer7.clone(),
+            edition: 0,
+        }
+    }
+
+    /// Whether it matches something without looking up a port's name.
+    pub(crate) fn has_plain(&self) -> bool {
+        !matches!(&self.traffic, TrafficMatches::Of(all) if all.is_empty())
+    }
+
+    /// What a row is about: the traffic that has numbers, or what one of the names stands for.
+    pub(crate) fn traffic_of(&self, port: Option<(u16, Protocol, u16)>) -> TrafficMatches {
+        let Some((named, protocol, number)) = port else { return self.traffic.clone() };
+        let port = TrafficMatch::Ports(protocol, PortRange::single(number));
+        TrafficMatches::Of(vec![match self.named[named as usize].source {
+            Some(source) => TrafficMatch::From(source, Box::new(port)),
+            None => port,
+        }])
+    }
+
+    pub(crate) fn traffic(&self) -> &TrafficMatches {
+        &self.traffic
+    }
+
+    pub(crate) fn conditions(&self) -> &[Layer7] {
+        &self.layer7
+    }
+
+    pub(crate) fn edition(&self) -> u32 {
+        self.edition
+    }
+}
+
+// === impl Named ===
+
+impl Named {
+    /// Whether a connection comes from a source port that is meant. One that says nothing may come from any of those
+    /// that hosts use.
+    pub(crate) fn may_come_from(&self, traffic: Traffic) -> bool {
+        let asked = traffic.source_port.map_or(PortRange::EPHEMERAL, PortRange::single);
+        self.source.is_none_or(|range| range.contains(asked.first) && range.contains(asked.last))
+    }
+}
