@@ -84,6 +84,9 @@ impl Engine {
         if self.endpoints.is_selectable(at) {
             self.place_pod(at);
         }
+        if pod.host_network && host != NONE {
+            self.hosts.pods_of(host).push(at);
+        }
         self.say_pod(at, true);
         self.pending.touch(before, Place::Pod(at));
         if let Some(old) = found {
@@ -106,6 +109,7 @@ impl Engine {
         }
         let host = self.endpoints.pods[pod].host;
         if host != NONE {
+            self.hosts.pods_of(host).retain(|other| *other != pod);
             self.hosts.stop_pod(host);
             self.pending.idle_hosts.push(host);
         }

@@ -26,6 +26,8 @@ struct Host {
     name: SmolStr,
     /// How many pods run there.
     pods: u32,
+    /// Those of them that live in its own network.
+    network: Few,
     node: Option<Declared>,
 }
 
@@ -50,11 +52,18 @@ impl Hosts {
         self.by_name.get(name).copied().filter(|at| self.hosts[*at].node.is_some())
     }
 
-    /// Whose address it is, of several the first by name.
+    /// Whose the first of these addresses is that is a node's; of several nodes the first by name.
     pub(crate) fn with_address(&self, addresses: &[IpAddr]) -> Option<&SmolStr> {
-        let nodes = self.hosts.iter().filter_map(|(_, host)| host.node.as_ref());
-        let with = nodes.filter(|node| addresses.iter().any(|own| node.node.addresses.contains(own)));
-        with.map(|declared| &declared.node.name).min()
+        let nodes = || self.hosts.iter().filter_map(|(_, host)| host.node.as_ref());
+        addresses.iter().find_map(|address| {
+            let with = nodes().filter(|node| node.node.addresses.contains(address));
+            with.map(|declared| &declared.node.name).min()
+        })
+    }
+
+    /// The pods in a node's own network.
+    pub(crate) fn pods_of(&mut self, at: u32) -> &mut Few {
+        &mut self.hosts[at].network
     }
 
     pub(crate) fn name(&self, at: u32) -> Option<&SmolStr> {
@@ -105,7 +114,7 @@ impl Hosts {
         if let Some(at) = self.by_name.get(name) {
             return *at;
         }
-        let at = self.hosts.insert(Host { name: name.clone(), pods: 0, node: None });
+        let at = self.hosts.insert(Host { name: name.clone(), pods: 0, network: Few::new(), node: None });
         self.by_name.insert(name.clone(), at);
         at
     }
@@ -139,6 +148,11 @@ impl Engine {
             return;
         }
         let at = self.hosts.found_or_new(name);
+        // A pod in its network that tells no address of its own has the node's.
+        let pods = self.hosts.hosts[at].network.clone();
+        for pod in &pods {
+            self.say_pod(*pod, false);
+        }
         let before = self.hosts.hosts[at].node.take();
         let old = before.as_ref().map(|declared| declared.sets.clone()).unwrap_or_default();
         let after = node.map(|node| {
@@ -157,6 +171,9 @@ impl Engine {
         }
         for set in new.iter().filter(|set| !old.contains(set)) {
             self.count_member(*set, at, 1);
+        }
+        for pod in &pods {
+            self.say_pod(*pod, true);
         }
         self.pending.idle_hosts.push(at);
     }

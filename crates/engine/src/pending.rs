@@ -241,12 +241,11 @@ impl Engine {
         let mut all = Vec::new();
         let is_seen = |set: &SetId| self.sets.sets[*set].seen > 0;
         let was_seen = |set: &SetId| pending.was_seen(*set).unwrap_or_else(|| is_seen(set));
-        let stays = |set: &SetId| was_seen(set) && is_seen(set);
         for touched in &pending.touched {
             let mut joined = self.sets_at(touched.now);
             joined.retain(|set| is_seen(set));
             let (old, before) = match &touched.before {
-                Some((old, before)) => (old.as_slice(), before.iter().copied().filter(stays).collect()),
+                Some((old, before)) => (old.as_slice(), before.iter().copied().filter(was_seen).collect()),
                 None => (&[][..], Few::new()),
             };
             if joined.is_empty() && before.is_empty() {
@@ -265,12 +264,11 @@ impl Engine {
             }
         }
         for (address, sets) in &pending.addresses {
-            let those = |wanted: fn(i32) -> bool| -> Few {
-                let sets = sets.iter().filter(|(set, by)| wanted(**by) && is_seen(set));
-                sets.map(|(set, _)| *set).collect()
-            };
+            let joined = sets.iter().filter(|(set, by)| **by > 0 && is_seen(set));
+            let left = sets.iter().filter(|(set, by)| **by < 0 && was_seen(set));
+            let (joined, left) = (joined.map(|(set, _)| *set).collect(), left.map(|(set, _)| *set).collect());
             let members = Members::from_buf([Arc::new(Member::from(*address))]);
-            all.push(Moved { members, joined: those(|by| by > 0), left: those(|by| by < 0) });
+            all.push(Moved { members, joined, left });
         }
         all.retain(|moved| !(moved.members.is_empty() || moved.joined.is_empty() && moved.left.is_empty()));
         all

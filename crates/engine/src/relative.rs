@@ -57,6 +57,12 @@ impl Engine {
             let shapes = self.endpoints.shapes.ask_for(set, None);
             self.reclass(&shapes);
         }
+        let named = &self.policies.carried(pattern.policy, pattern.rule).named;
+        let names: Vec<SmolStr> = named.iter().map(|named| named.name.clone()).collect();
+        for name in names {
+            let shapes = self.endpoints.shapes.ask_for_port(&name);
+            self.reclass(&shapes);
+        }
         let own = peers.iter().any(|peer| peer.namespaces == Namespaces::Own);
         let mut keys: Vec<SmolStr> = Vec::new();
         for peer in &peers {

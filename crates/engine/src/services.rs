@@ -157,10 +157,19 @@ impl Engine {
             let service = &self.services.services[at].service;
             if self.serves(service, pod) {
                 let name = dns_name(service);
-                for address in self.endpoints.pods[pod].member.addresses.clone() {
+                for address in self.addresses_of(pod) {
                     self.say(&name, address, there);
                 }
             }
+        }
+    }
+
+    /// The addresses of a pod: its own, or in its node's network, if it tells none, the node's.
+    fn addresses_of(&self, pod: u32) -> Vec<IpAddr> {
+        let entry = &self.endpoints.pods[pod];
+        match self.hosts.node(entry.host) {
+            Some(node) if entry.host_network && entry.member.addresses.is_empty() => node.addresses.clone(),
+            _ => entry.member.addresses.to_vec(),
         }
     }
 
@@ -185,7 +194,7 @@ impl Engine {
         let mut addresses = self.services.listed(service);
         if let Some(namespace) = self.endpoints.namespace(&service.namespace) {
             for pod in self.endpoints.pods_in(namespace).filter(|pod| self.serves(service, *pod)) {
-                addresses.extend(self.endpoints.pods[pod].member.addresses.iter().copied());
+                addresses.extend(self.addresses_of(pod));
             }
         }
         for address in addresses {
