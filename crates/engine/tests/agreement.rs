@@ -17,8 +17,8 @@ use palisade_model::evaluate::evaluate;
 use palisade_model::flow::{Flow, Party, Who};
 use palisade_model::matching::Context;
 use palisade_model::options::{HostNetworkPods, Options, SelfTraffic};
-use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::policy::Direction;
+use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::trace::Verdict;
 use palisade_model::traffic::{Protocol, Traffic};
 
@@ -121,22 +121,38 @@ fn nothing_else(part: &View, node: &str) {
         assert!(here || gate, "{node} has {rule:?} for nobody");
     }
     for origin in part.policies().keys() {
-        assert!(part.rules().values().any(|rule| rule.policy == *origin), "{node} has a policy without rules");
+        assert!(
+            part.rules().values().any(|rule| rule.policy == *origin),
+            "{node} has a policy without rules"
+        );
     }
 }
 
 /// At no moment between does an end of a connection allow what it does not before and not after.
-fn never_opens(before: &View, after: &View, delta: &Delta, old: &Snapshot, new: &Snapshot, options: &Options) {
+fn never_opens(
+    before: &View,
+    after: &View,
+    delta: &Delta,
+    old: &Snapshot,
+    new: &Snapshot,
+    options: &Options,
+) {
     let allowed = |walk: &Walk<'_>, snapshot: &Snapshot, (flow, direction): &(Flow, Direction)| {
         walk.side(snapshot, flow, options, *direction) == Verdict::Allow
     };
     let (first, last) = (Walk::new(before), Walk::new(after));
     // Those who are there before and after, and what they say of each other.
     let ids = |snapshot: &Snapshot| -> Vec<Option<String>> {
-        snapshot.pods().iter().map(|pod| Some(format!("{}/{}/{}", pod.namespace, pod.name, pod.external))).collect()
+        snapshot
+            .pods()
+            .iter()
+            .map(|pod| Some(format!("{}/{}/{}", pod.namespace, pod.name, pod.external)))
+            .collect()
     };
     let (old_ids, new_ids) = (ids(old), ids(new));
-    if old_ids != new_ids || old.nodes().len() != new.nodes().len() || old.services().len() != new.services().len()
+    if old_ids != new_ids
+        || old.nodes().len() != new.nodes().len()
+        || old.services().len() != new.services().len()
     {
         return;
     }

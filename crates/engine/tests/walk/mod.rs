@@ -31,7 +31,8 @@ impl<'v> Walk<'v> {
         for (id, set) in view.sets() {
             for member in &set.members {
                 let address = (member.kind == MemberKind::Address).then(|| member.addresses[0]);
-                let who = (member.kind.clone(), member.namespace.to_string(), member.name.to_string(), address);
+                let who =
+                    (member.kind.clone(), member.namespace.to_string(), member.name.to_string(), address);
                 members.entry(who).or_default().insert(*id);
             }
         }
@@ -158,14 +159,16 @@ impl Asked<'_> {
                 Who::Pod(pod) => holds(pod_key(&snapshot.pods()[pod])),
                 _ => false,
             },
-            Content::Nodes(_) => self.context.node_of(party).is_some_and(|node| holds(node_key(snapshot, node))),
+            Content::Nodes(_) => {
+                self.context.node_of(party).is_some_and(|node| holds(node_key(snapshot, node)))
+            }
             Content::Addresses(ranges) => {
                 let covered = self.context.options.ip_block_matches_pods || !self.context.is_pod(party);
                 covered && party.address.is_some_and(|address| ranges.contains(address))
             }
-            Content::Names(_) => party
-                .address
-                .is_some_and(|address| holds((MemberKind::Address, String::new(), String::new(), Some(address)))),
+            Content::Names(_) => party.address.is_some_and(|address| {
+                holds((MemberKind::Address, String::new(), String::new(), Some(address)))
+            }),
             Content::Service(_) => self.flow.via.is_some_and(|via| holds(service_key(snapshot, via))),
         }
     }
