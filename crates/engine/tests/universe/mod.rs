@@ -1,6 +1,8 @@
 //! A small universe: four namespaces with two pods each, a node with a pod in its network, an external entity, services,
 //! groups, names and addresses outside; and every form that the parts of a rule can have.
 
+#![allow(dead_code, reason = "each test takes what it needs")]
+
 use std::net::IpAddr;
 use std::sync::Arc;
 
