@@ -1,11 +1,13 @@
 //! Objects to make worlds of: each in several versions, of all dialects, small enough that they meet.
 
+use std::collections::BTreeMap;
+
 use palisade_dialects::load::load;
 use palisade_dialects::object::Lowered;
 use palisade_dialects::source::Limits;
 use palisade_dialects::source::tree::Source;
 use palisade_dialects::world::World;
-use palisade_engine::Item;
+use palisade_engine::{Engine, Event, Item, Key};
 
 /// A small generator with a fixed sequence, so that a failure can be repeated.
 pub struct Dice(pub u64);
@@ -25,14 +27,36 @@ const OBJECTS: &str = include_str!("objects.yaml");
 
 /// All objects, each with its versions.
 pub fn pool() -> Vec<Vec<Item>> {
-    let mut pool: Vec<Vec<Item>> = OBJECTS.split("\n---\n").map(versions).collect();
-    pool.push(vec![Item::Tier("mine".into(), 10), Item::Tier("mine".into(), 253)]);
+    let mut all: Vec<Item> = OBJECTS.trim_end().split("\n---\n").flat_map(versions).collect();
+    all.extend([Item::Tier("mine".into(), 10), Item::Tier("mine".into(), 253)]);
     for (name, priority) in [("application", 250), ("baseline", 253), ("securityops", 100)] {
-        pool.push(vec![Item::Tier(name.into(), priority)]);
+        all.push(Item::Tier(name.into(), priority));
     }
-    let names = |address: &str| Item::Name("api.example.com".into(), vec![address.parse().unwrap()]);
-    pool.push(vec![names("203.0.113.7"), names("192.0.2.1")]);
-    pool
+    // Names that share addresses, also with each other and with a pod.
+    let address = |text: &str| text.parse().unwrap();
+    for addresses in [["203.0.113.7", "192.0.2.1"], ["192.0.2.1", "10.0.0.1"]] {
+        all.push(Item::Name("api.example.com".into(), vec![address(addresses[0])]));
+        all.push(Item::Name("www.example.com".into(), addresses.map(address).into()));
+    }
+    // What a document becomes may be two objects, one of them in some of its versions only.
+    let mut pool: BTreeMap<Key, Vec<Item>> = BTreeMap::new();
+    for item in all {
+        pool.entry(item.key()).or_default().push(item);
+    }
+    pool.into_values().collect()
+}
+
+/// An index without objects, in which every name of a port has been asked for once by a rule without relative peers.
+/// Without, a namespace that comes with its first pod is too much for it: see `found.rs`, which has that alone.
+pub fn ready(pool: &[Vec<Item>]) -> Engine {
+    let mut engine = Engine::default();
+    for item in pool.iter().flatten() {
+        if matches!(item.key(), Key::Policy(key) if key.name == "out") {
+            engine.apply(Event::Apply(item.clone()));
+            engine.apply(Event::Delete(item.key()));
+        }
+    }
+    engine
 }
 
 /// All combinations of the alternatives.
@@ -46,20 +70,25 @@ fn versions(text: &str) -> Vec<Item> {
         };
         texts = texts.iter().flat_map(expand).collect();
     }
-    texts.iter().map(|text| item(text)).collect()
+    texts.iter().flat_map(|text| items(text)).collect()
 }
 
-fn item(text: &str) -> Item {
+fn items(text: &str) -> Vec<Item> {
     let (mut world, mut found) = (World::default(), Vec::new());
     load(&Source::new("pool.yaml", text), &Limits::default(), &mut world, &mut found);
     let loaded = world.iter().next().unwrap_or_else(|| panic!("{text}\n{found:#?}"));
     match loaded.lowered.clone() {
-        Lowered::Namespace(namespace, None) => Item::Namespace(namespace),
-        Lowered::Pod(pod) => Item::Pod(pod),
-        Lowered::Node(node) => Item::Node(node),
-        Lowered::Service(service) => Item::Service(service),
-        Lowered::Policy(policy) => Item::Policy(policy),
-        Lowered::Group(group) => Item::Group(group),
+        Lowered::Namespace(namespace, policy) => {
+            std::iter::once(Item::Namespace(namespace)).chain(policy.map(Item::Policy)).collect()
+        }
+        Lowered::Pod(pod) => vec![Item::Pod(pod)],
+        Lowered::Node(node) => vec![Item::Node(node)],
+        Lowered::Service(service) => vec![Item::Service(service)],
+        Lowered::Endpoints(all) => {
+            all.into_iter().map(|endpoints| Item::Endpoints(loaded.key.name.clone(), endpoints)).collect()
+        }
+        Lowered::Policy(policy) => vec![Item::Policy(policy)],
+        Lowered::Group(group) => vec![Item::Group(group)],
         other => panic!("{other:?}"),
     }
 }

@@ -1,0 +1,273 @@
+//! A small universe: four namespaces with two pods each, a node with a pod in its network, an external entity, services,
+//! groups, names and addresses outside; and every form that the parts of a rule can have.
+
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use palisade_engine::Item;
+use palisade_model::address::Block;
+use palisade_model::cluster::{ContainerPort, Namespace, Node, Pod, Service};
+use palisade_model::group::{Group, GroupName, Members};
+use palisade_model::label::{Labels, Operator, Requirement, Selector};
+use palisade_model::policy::{
+    Action, Direction, DomainName, Isolation, Namespaces, Object, Peer, Peers, Placement, PodSet, Policy,
+    Priority, Rule, ServiceName, Subject, Tier, TrafficMatch, TrafficMatches,
+};
+use palisade_model::traffic::{PortRange, Protocol};
+
+pub fn labels(pairs: &[(&str, &str)]) -> Labels {
+    Labels::new(pairs.iter().map(|(key, value)| ((*key).into(), (*value).into())))
+}
+
+pub fn namespace(name: &str, pairs: &[(&str, &str)]) -> Item {
+    Item::Namespace(Namespace { name: name.into(), labels: labels(pairs), at: None })
+}
+
+fn address(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn port(name: &str, protocol: Protocol, number: u16) -> ContainerPort {
+    ContainerPort { name: Some(name.into()), protocol, number }
+}
+
+/// A pod that serves `web`, and `dns` on two protocols.
+pub fn pod(namespace: &str, name: &str, app: &str, own: Option<&str>, web: u16) -> Pod {
+    Pod {
+        namespace: namespace.into(),
+        name: name.into(),
+        labels: labels(&[("app", app)]),
+        addresses: own.map(address).into_iter().collect(),
+        node: Some(if name == "a" { "n0" } else { "n1" }.into()),
+        ready: true,
+        ports: vec![
+            port("web", Protocol::Tcp, web),
+            port("dns", Protocol::Udp, 53),
+            port("dns", Protocol::Tcp, 5353),
+        ],
+        account: if web == 81 { "robot" } else { "default" }.into(),
+        ..Pod::default()
+    }
+}
+
+/// Everything but policies.
+pub fn cluster() -> Vec<Item> {
+    let mut items = vec![
+        namespace("x", &[("team", "red"), ("zone", "a")]),
+        namespace("y", &[("team", "red"), ("zone", "b")]),
+        namespace("z", &[("team", "blue"), ("zone", "a")]),
+        // The fourth, w, is known by its pods only.
+        Item::Pod(pod("x", "a", "a", Some("10.0.0.1"), 80)),
+        Item::Pod(pod("x", "b", "b", Some("10.0.0.2"), 81)),
+        Item::Pod(pod("y", "a", "a", Some("10.0.1.1"), 80)),
+        Item::Pod(pod("y", "b", "b", Some("10.0.1.2"), 81)),
+        Item::Pod(pod("z", "a", "a", Some("10.0.2.1"), 81)),
+        Item::Pod(pod("z", "b", "b", None, 80)),
+        Item::Pod(pod("w", "a", "a", Some("10.0.3.1"), 80)),
+        Item::Pod(Pod { ports: Vec::new(), ..pod("w", "b", "c", Some("10.0.0.1"), 80) }),
+    ];
+    let host = Pod { host_network: true, ..pod("x", "a-host", "a", Some("172.18.0.2"), 80) };
+    items.push(Item::Pod(Pod { node: Some("n0".into()), ..host }));
+    let vm = Pod { external: true, node: None, ..pod("x", "a", "a", Some("198.51.100.9"), 80) };
+    items.push(Item::Pod(vm));
+    items.push(Item::Node(Node {
+        name: "n0".into(),
+        labels: labels(&[("zone", "a")]),
+        addresses: vec![address("172.18.0.2")],
+        at: None,
+    }));
+    for (name, headless) in [("web", false), ("all", true)] {
+        items.push(Item::Service(Service {
+            namespace: "x".into(),
+            name: name.into(),
+            headless,
+            addresses: if headless { Vec::new() } else { vec![address("10.96.0.1")] },
+            selector: Some(Selector::label("app", "a")),
+            ..Service::default()
+        }));
+    }
+    items.push(Item::Name("api.example.com".into(), vec![address("203.0.113.7")]));
+    items.push(Item::Tier("mine".into(), 10));
+    let blocks = Members::Addresses(vec![block("10.0.0.0/30", &["10.0.0.1/32"]), block("192.0.2.0/24", &[])]);
+    items.push(group("apps", Members::Pods(anywhere("a"))));
+    items.push(group("blocks", blocks));
+    items.push(group("family", Members::Children(vec!["apps".into(), "blocks".into(), "gone".into()])));
+    items.push(group("served", Members::Service(web_service())));
+    items.push(group("nodes", Members::Nodes(Selector::everything())));
+    items.push(group("broken", Members::Unknown("nobody can read this".into())));
+    items
+}
+
+fn web_service() -> ServiceName {
+    ServiceName { namespace: "x".into(), name: "web".into() }
+}
+
+pub fn group(name: &str, members: Members) -> Item {
+    Item::Group(Group { object: object("Group", name), members })
+}
+
+pub fn group_name(name: &str) -> GroupName {
+    GroupName { namespace: None, name: name.into() }
+}
+
+pub fn object(kind: &str, name: &str) -> Arc<Object> {
+    Arc::new(Object {
+        kind: kind.into(),
+        namespace: None,
+        name: name.into(),
+        group: "".into(),
+        version: "v1".into(),
+        generation: 0,
+        at: None,
+        api: "",
+    })
+}
+
+pub fn block(cidr: &str, except: &[&str]) -> Block {
+    Block::new(cidr.parse().unwrap(), except.iter().map(|net| net.parse().unwrap()))
+}
+
+fn anywhere(app: &str) -> PodSet {
+    PodSet::new(Namespaces::Matching(Selector::everything()), Selector::label("app", app))
+}
+
+fn everywhere(namespaces: Namespaces) -> Peer {
+    Peer::Pods(PodSet::new(namespaces, Selector::everything()))
+}
+
+/// A place in a tier.
+pub fn tier(number: u8, priority: f64) -> Placement {
+    let tier = match number {
+        10 => Tier::Named("mine".into()),
+        0 => Tier::Named("gone".into()),
+        number => Tier::Fixed(number, "fixed"),
+    };
+    Placement::Tier { tier, priority: Priority(priority) }
+}
+
+pub fn policy(name: &str, placement: Placement, isolations: Vec<Isolation>, rules: Vec<Rule>) -> Item {
+    Item::Policy(Policy { object: object("Policy", name), placement, isolations, rules, unreadable: None })
+}
+
+pub fn rule(
+    direction: Direction,
+    subjects: &Arc<[Subject]>,
+    action: Action,
+    end: (Peers, TrafficMatches),
+) -> Rule {
+    Rule { action, ..Rule::allow(direction, 0, subjects, end, None) }
+}
+
+pub fn everybody() -> Arc<[Subject]> {
+    let pods = PodSet::everything();
+    let entities = PodSet { external: true, ..pods.clone() };
+    Arc::new([pods.into(), entities.into(), Subject::Nodes(Selector::everything())])
+}
+
+/// Peers that depend on whom the rule applies to.
+pub fn relative_peers() -> Vec<Peers> {
+    let keys = |keys: &[&str]| keys.iter().map(|key| (*key).into()).collect::<Vec<_>>();
+    let of = |namespaces| Peers::Of(vec![everywhere(namespaces)]);
+    vec![
+        of(Namespaces::Own),
+        of(Namespaces::SameLabels(keys(&["team"]))),
+        of(Namespaces::SameLabels(keys(&["zone", "team"]))),
+        of(Namespaces::NotSameLabels(keys(&["team"]))),
+        of(Namespaces::NotSameLabels(keys(&["team", "zone"]))),
+        Peers::Of(vec![
+            everywhere(Namespaces::NotSameLabels(keys(&["zone"]))),
+            Peer::Pods(PodSet::new(Namespaces::Own, Selector::label("app", "b"))),
+            Peer::Addresses(block("203.0.113.0/24", &[])),
+            Peer::Nodes(Selector::label("zone", "a")),
+        ]),
+    ]
+}
+
+/// Every form of peers.
+pub fn peers() -> Vec<Peers> {
+    let of = |peer| Peers::Of(vec![peer]);
+    let not_a = Selector::new([Requirement::new("app", Operator::NotIn(vec!["a".into()]))]);
+    let in_group = |name| of(Peer::Group(group_name(name)));
+    let mut all = relative_peers();
+    all.extend([
+        Peers::Any,
+        Peers::Of(Vec::new()),
+        of(everywhere(Namespaces::Named("x".into()))),
+        of(Peer::Pods(PodSet::new(Namespaces::Named("y".into()), Selector::label("app", "a")))),
+        of(everywhere(Namespaces::Matching(Selector::label("team", "red")))),
+        of(Peer::Pods(PodSet::new(Namespaces::Matching(Selector::everything()), not_a))),
+        of(Peer::Pods(PodSet { account: Some("robot".into()), ..PodSet::everything() })),
+        of(Peer::Pods(PodSet { external: true, ..anywhere("a") })),
+        of(Peer::Addresses(block("10.0.0.0/16", &["10.0.1.0/24"]))),
+        Peers::Of(vec![
+            Peer::Addresses(block("0.0.0.0/0", &["10.0.0.0/8"])),
+            Peer::Addresses(block("10.0.1.0/31", &[])),
+        ]),
+        of(Peer::Nodes(Selector::label("zone", "a"))),
+        of(Peer::Names(vec![DomainName::new("*.example.com"), DomainName::form("all.x.svc*")])),
+        of(Peer::Service(web_service())),
+        in_group("family"),
+        in_group("served"),
+        in_group("nodes"),
+        in_group("gone"),
+        Peers::Of(vec![everywhere(Namespaces::Own), Peer::Group(group_name("broken"))]),
+        of(Peer::Unknown("a peer of another time".into())),
+    ]);
+    all
+}
+
+/// Every form of traffic.
+pub fn traffic() -> Vec<TrafficMatches> {
+    let tcp = |first, last| TrafficMatch::Ports(Protocol::Tcp, PortRange { first, last });
+    let named = |protocol, name: &str| TrafficMatch::Named(protocol, name.into());
+    let from = |first, last, of| TrafficMatch::From(PortRange { first, last }, Box::new(of));
+    let mut all = vec![TrafficMatches::Any, TrafficMatches::Of(Vec::new())];
+    let one = |one| TrafficMatches::Of(vec![one]);
+    all.extend([
+        one(tcp(80, 80)),
+        one(tcp(80, 81)),
+        one(named(None, "web")),
+        one(named(None, "dns")),
+        one(named(Some(Protocol::Tcp), "dns")),
+        one(named(Some(Protocol::Udp), "dns")),
+        one(from(4000, 4000, tcp(81, 81))),
+        one(from(1, 40000, named(None, "web"))),
+        one(TrafficMatch::Icmp(None, None)),
+        one(TrafficMatch::Icmp(Some(8), Some(0))),
+        TrafficMatches::Of(vec![
+            tcp(5353, 5353),
+            named(Some(Protocol::Tcp), "web"),
+            TrafficMatch::Icmp(Some(3), None),
+        ]),
+        one(TrafficMatch::Unknown("traffic of another time".into())),
+    ]);
+    all
+}
+
+/// Every form of subjects.
+pub fn subjects() -> Vec<Arc<[Subject]>> {
+    let group = |name, within: Option<&str>| -> Arc<[Subject]> {
+        Arc::new([Subject::Group { group: group_name(name), within: within.map(Into::into) }])
+    };
+    let pods = |set: PodSet| -> Arc<[Subject]> { Arc::new([set.into()]) };
+    vec![
+        everybody(),
+        pods(PodSet::all_of("x")),
+        pods(anywhere("a")),
+        pods(PodSet::new(Namespaces::Matching(Selector::label("team", "red")), Selector::label("app", "b"))),
+        pods(PodSet::new(Namespaces::SameLabels(vec!["team".into()]), Selector::everything())),
+        pods(PodSet { account: Some("robot".into()), ..PodSet::everything() }),
+        pods(PodSet { external: true, ..PodSet::all_of("x") }),
+        Arc::new([Subject::Nodes(Selector::label("zone", "a"))]),
+        Arc::new([Subject::Service(web_service())]),
+        group("family", None),
+        group("family", Some("x")),
+        group("served", None),
+        group("nodes", None),
+        group("gone", None),
+        group("broken", None),
+        group("broken", Some("y")),
+    ]
+}
