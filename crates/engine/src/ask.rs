@@ -91,6 +91,18 @@ impl Engine {
         policies.map(|policy| self.policies.object(*policy))
     }
 
+    /// The policies that name a pod at the other end of one of their rules, each once and in order. Rules that are about
+    /// anybody, or about addresses, do not name it. This looks at every rule: it is for people who ask.
+    pub fn policies_naming(&self, pod: usize) -> Vec<&Arc<Object>> {
+        let Some(class) = self.endpoints.class_of(number(pod)) else { return Vec::new() };
+        let rows = self.rows.iter().map(|(_, entry)| &entry.row);
+        let naming = rows.filter(|row| row.peers.as_slice().iter().any(|set| class.is_in(*set)));
+        let mut objects: Vec<&Arc<Object>> = naming.map(|row| self.policies.object(row.policy)).collect();
+        objects.sort();
+        objects.dedup();
+        objects
+    }
+
     /// What becomes of a connection between places of this index: [`Engine::flow`], [`Engine::pod_at`].
     pub fn verdict(&self, flow: &Flow, options: &Options) -> Verdict {
         match self.side(flow, options, Direction::Egress) {
