@@ -53,21 +53,21 @@ impl<'v> Walk<'v> {
         if direction == Direction::Ingress
             && let Some(service) = context.entrance(flow)
         {
-            let refused = asked.beyond_pods(&self.sets(service_key(snapshot, service)));
+            let refused = asked.beyond_pods(&self.sets(&service_key(snapshot, service)));
             if refused != Verdict::Allow {
                 return refused;
             }
         }
         match subject(&context, flow, direction) {
             Err(_) => Verdict::Allow,
-            Ok(Endpoint::Pod(pod)) => asked.pod(&self.sets(pod_key(&snapshot.pods()[pod]))),
-            Ok(Endpoint::Node(node)) => asked.beyond_pods(&self.sets(node_key(snapshot, node))),
-            Ok(Endpoint::Service(service)) => asked.beyond_pods(&self.sets(service_key(snapshot, service))),
+            Ok(Endpoint::Pod(pod)) => asked.pod(&self.sets(&pod_key(&snapshot.pods()[pod]))),
+            Ok(Endpoint::Node(node)) => asked.beyond_pods(&self.sets(&node_key(snapshot, node))),
+            Ok(Endpoint::Service(service)) => asked.beyond_pods(&self.sets(&service_key(snapshot, service))),
         }
     }
 
-    fn sets(&self, who: Who2) -> BTreeSet<SetId> {
-        self.members.get(&who).cloned().unwrap_or_default()
+    fn sets(&self, who: &Who2) -> BTreeSet<SetId> {
+        self.members.get(who).cloned().unwrap_or_default()
     }
 }
 
