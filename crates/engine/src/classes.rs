@@ -4,7 +4,7 @@ use palisade_model::cluster::Namespace;
 use palisade_model::policy::{Namespaces, PodSet};
 
 use crate::Engine;
-use crate::delta::{Content, SetId, Wanted};
+use crate::delta::{Content, NamedPort, SetId, Wanted};
 use crate::endpoints::number;
 use crate::shapes::Few;
 
@@ -22,7 +22,7 @@ impl Engine {
         let id = self.sets.insert(hash, wanted);
         self.pending.idle.push(id);
         match wanted {
-            Wanted::Pods(set, _) => self.fill_with_classes(id, set),
+            Wanted::Pods(set, port) => self.fill_with_classes(id, set, port),
             Wanted::Nodes(selector) => self.hosts.select(id, selector),
             Wanted::Names(names) => self.names.select(id, names),
             Wanted::Service(name) => self.services.select(id, name),
@@ -57,11 +57,12 @@ impl Engine {
     }
 
     /// Finds the classes of a new set, among the fewest that can be told to hold them all.
-    fn fill_with_classes(&mut self, id: SetId, set: &PodSet) {
-        let labelled = set.pods.required_label().map(|label| {
-            let kinds = self.endpoints.shapes.with_label(label).iter();
-            kinds.map(|kind| self.endpoints.shapes.kinds[*kind].classes.as_slice())
-        });
+    fn fill_with_classes(&mut self, id: SetId, set: &PodSet, port: Option<&NamedPort>) {
+        let shapes = &self.endpoints.shapes;
+        let with_port = port.map(|port| shapes.with_port(port));
+        let kinds = with_port.or_else(|| set.pods.required_label().map(|label| shapes.with_label(label)));
+        let labelled =
+            kinds.map(|kinds| kinds.iter().map(|kind| shapes.kinds[*kind].classes.as_slice()));
         let here = self.namespaces_of(&set.namespaces);
         let here = here
             .as_ref()

@@ -20,7 +20,8 @@ use crate::table::{Index, Table};
 pub(crate) struct Sets {
     pub(crate) sets: Arena<Set>,
     by_content: Table,
-    /// Sets of pods by what they ask of a class at least: a namespace, and a label.
+    /// Sets of pods by what they ask of a class at least: a port, or a namespace and a label.
+    by_port: Index,
     by_need: Index,
     /// Sets of pods by what they ask of the labels of a namespace: a label, or whatever is under a key.
     by_namespace_label: Index,
@@ -91,10 +92,14 @@ impl Sets {
         });
         self.by_content.insert(hash, id);
         match wanted {
-            Wanted::Pods(set, _) => {
-                let need = need(set);
-                self.by_need.add(&need, id);
-                self.with_namespace_label += usize::from(matches!(need.0, NamespaceNeed::Label(..)));
+            Wanted::Pods(set, port) => {
+                if let Some(port) = port {
+                    self.by_port.add(port, id);
+                } else {
+                    let need = need(set);
+                    self.by_need.add(&need, id);
+                    self.with_namespace_label += usize::from(matches!(need.0, NamespaceNeed::Label(..)));
+                }
                 for asked in asked_of_namespaces(set) {
                     self.by_namespace_label.add(&asked, id);
                 }
@@ -112,10 +117,14 @@ impl Sets {
         let wanted = gone.content.as_wanted();
         self.by_content.remove(self.by_content.hash(&wanted), id);
         match wanted {
-            Wanted::Pods(set, _) => {
-                let need = need(set);
-                self.by_need.take(&need, id);
-                self.with_namespace_label -= usize::from(matches!(need.0, NamespaceNeed::Label(..)));
+            Wanted::Pods(set, port) => {
+                if let Some(port) = port {
+                    self.by_port.take(port, id);
+                } else {
+                    let need = need(set);
+                    self.by_need.take(&need, id);
+                    self.with_namespace_label -= usize::from(matches!(need.0, NamespaceNeed::Label(..)));
+                }
                 for asked in asked_of_namespaces(set) {
                     self.by_namespace_label.take(&asked, id);
                 }
@@ -129,8 +138,9 @@ impl Sets {
     /// The sets that hold a class, sorted.
     pub(crate) fn holding(&self, class: &Class, endpoints: &Endpoints) -> Few {
         let namespace = &endpoints.namespaces[class.namespace].namespace;
-        let labels = &endpoints.kind(class).labels;
-        let mut found = Few::new();
+        let kind = endpoints.kind(class);
+        let labels = &kind.labels;
+        let mut found: Few = kind.ports.iter().flat_map(|port| self.by_port.get(port)).copied().collect();
         let mut look = |namespace: NamespaceNeed<'_>| {
             found.extend_from_slice(self.by_need.get(&(namespace, None::<(&str, &str)>)));
             for label in labels.iter() {

@@ -29,8 +29,9 @@ pub(crate) struct Shapes {
     shape_by_content: Table,
     pub(crate) kinds: Arena<KindEntry>,
     kind_by_content: Table,
-    /// Which kinds have a label, for selectors that ask for it in all namespaces.
+    /// Which kinds have a label, or a port, for sets that ask for it in all namespaces.
     by_label: Index,
+    by_port: Index,
     used: Map<Asked, ()>,
     /// Which shapes have something that no set has asked for yet.
     unused: References<Asked, u32>,
@@ -136,11 +137,19 @@ impl Shapes {
         for label in gone.labels.iter() {
             self.by_label.take(&label, id);
         }
+        for port in &gone.ports {
+            self.by_port.take(port, id);
+        }
     }
 
     /// The kinds that have a label, and perhaps others.
     pub(crate) fn with_label(&self, label: (&str, &str)) -> &[u32] {
         self.by_label.get(&label)
+    }
+
+    /// The kinds whose port is this, and perhaps others.
+    pub(crate) fn with_port(&self, port: &NamedPort) -> &[u32] {
+        self.by_port.get(port)
     }
 
     /// A set asks for these: the shapes, in order, that may be of another kind now.
@@ -181,6 +190,9 @@ impl Shapes {
         self.kind_by_content.insert(hash, id);
         for label in self.kinds[id].kind.labels.iter() {
             self.by_label.add(&label, id);
+        }
+        for port in &self.kinds[id].kind.ports {
+            self.by_port.add(port, id);
         }
         id
     }
