@@ -6,6 +6,7 @@
 use std::fmt::Write;
 use std::hint::black_box;
 use std::io;
+use std::sync::Arc;
 use std::time::Instant;
 
 use palisade_engine::{Change, Delta, Engine, Event, Item};
@@ -14,7 +15,6 @@ use palisade_model::label::{Labels, Operator, Requirement, Selector};
 use palisade_model::policy::{Namespaces, Object, Peer, Peers, PodSet, Policy, Subject};
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, format_smolstr};
-use std::sync::Arc;
 
 use crate::live;
 use crate::random::Random;
@@ -33,8 +33,10 @@ pub enum Sort {
     PodRelabelled,
     /// A policy comes whose selectors others have as well.
     PolicyAdded,
-    /// A policy comes whose selectors nobody had, and which select as much.
+    /// A policy comes whose selectors nobody had: the same labels, and one more condition that all of those meet.
     PolicyAddedNewSelectors,
+    /// A policy comes whose selectors nobody had: lists of values instead of labels, of which all have the first.
+    PolicyAddedNewLists,
     /// A policy goes.
     PolicyRemoved,
     /// A namespace gets the labels of another.
@@ -162,12 +164,13 @@ fn members(delta: &Delta) -> usize {
 
 impl Sort {
     /// All of them.
-    pub const ALL: [Sort; 7] = [
+    pub const ALL: [Sort; 8] = [
         Sort::PodAdded,
         Sort::PodRemoved,
         Sort::PodRelabelled,
         Sort::PolicyAdded,
         Sort::PolicyAddedNewSelectors,
+        Sort::PolicyAddedNewLists,
         Sort::PolicyRemoved,
         Sort::NamespaceRelabelled,
     ];
@@ -180,6 +183,7 @@ impl Sort {
             Sort::PodRelabelled => "pod relabelled",
             Sort::PolicyAdded => "policy added, selectors in use",
             Sort::PolicyAddedNewSelectors => "policy added, new selectors",
+            Sort::PolicyAddedNewLists => "policy added, new lists",
             Sort::PolicyRemoved => "policy removed",
             Sort::NamespaceRelabelled => "namespace relabelled",
         }
@@ -265,7 +269,11 @@ impl Places {
             }
             Sort::PolicyAdded => added(Item::Policy(renamed(self.policies.at(at)?, at))),
             Sort::PolicyAddedNewSelectors => {
-                added(Item::Policy(reselected(&renamed(self.policies.at(at)?, at), at)))
+                added(Item::Policy(reselected(renamed(self.policies.at(at)?, at), &narrowed)))
+            }
+            Sort::PolicyAddedNewLists => {
+                let listed = |selector: &Selector| listed(selector, &format_smolstr!("new-{at}"));
+                added(Item::Policy(reselected(renamed(self.policies.at(at)?, at), &listed)))
             }
             Sort::PolicyRemoved => removed(Item::Policy(self.policies.at(at)?.clone())),
             Sort::NamespaceRelabelled => {
@@ -313,17 +321,22 @@ fn renamed(policy: &Policy, at: usize) -> Policy {
     Policy { object: Arc::new(object), ..policy.clone() }
 }
 
-/// The same policy with other selectors that select the same pods: each value may also be one that nobody has.
-fn reselected(policy: &Policy, at: usize) -> Policy {
-    let value = format_smolstr!("new-{at}");
-    let subjects = |subjects: &[Subject]| -> Arc<[Subject]> {
-        let widen = |subject: &Subject| match subject {
-            Subject::Pods(set) => Subject::Pods(widened(set, &value)),
-            other => other.clone(),
+/// The same policy with other selectors.
+fn reselected(mut policy: Policy, other: &dyn Fn(&Selector) -> Selector) -> Policy {
+    let pods = |set: &PodSet| {
+        let namespaces = match &set.namespaces {
+            Namespaces::Matching(selector) => Namespaces::Matching(other(selector)),
+            namespaces => namespaces.clone(),
         };
-        subjects.iter().map(widen).collect()
+        PodSet { namespaces, pods: other(&set.pods), ..set.clone() }
     };
-    let mut policy = policy.clone();
+    let subjects = |subjects: &[Subject]| -> Arc<[Subject]> {
+        let subject = |subject: &Subject| match subject {
+            Subject::Pods(set) => Subject::Pods(pods(set)),
+            beyond => beyond.clone(),
+        };
+        subjects.iter().map(subject).collect()
+    };
     for isolation in &mut policy.isolations {
         isolation.subjects = subjects(&isolation.subjects);
     }
@@ -332,7 +345,7 @@ fn reselected(policy: &Policy, at: usize) -> Policy {
         if let Peers::Of(peers) = &mut rule.peers {
             for peer in peers {
                 if let Peer::Pods(set) = peer {
-                    *set = widened(set, &value);
+                    *set = pods(set);
                 }
             }
         }
@@ -340,21 +353,21 @@ fn reselected(policy: &Policy, at: usize) -> Policy {
     policy
 }
 
-fn widened(set: &PodSet, value: &SmolStr) -> PodSet {
-    let widen = |selector: &Selector| {
-        Selector::new(selector.requirements().iter().map(|requirement| match &requirement.operator {
-            Operator::In(values) => {
-                let values = values.iter().chain([value]).cloned().collect();
-                Requirement::new(requirement.key.clone(), Operator::In(values))
-            }
-            _ => requirement.clone(),
-        }))
-    };
-    let namespaces = match &set.namespaces {
-        Namespaces::Matching(selector) => Namespaces::Matching(widen(selector)),
-        other => other.clone(),
-    };
-    PodSet { namespaces, pods: widen(&set.pods), ..set.clone() }
+/// With one more condition, which everybody meets.
+fn narrowed(selector: &Selector) -> Selector {
+    let more = Requirement::new("retired", Operator::DoesNotExist);
+    Selector::new(selector.requirements().iter().cloned().chain([more]))
+}
+
+/// With one more value, which nobody has, in each list of values.
+fn listed(selector: &Selector, value: &SmolStr) -> Selector {
+    Selector::new(selector.requirements().iter().map(|requirement| match &requirement.operator {
+        Operator::In(values) => {
+            let values = values.iter().chain([value]).cloned().collect();
+            Requirement::new(requirement.key.clone(), Operator::In(values))
+        }
+        _ => requirement.clone(),
+    }))
 }
 
 #[cfg(test)]
