@@ -1,7 +1,7 @@
 //! A small fixed set of everything that has to stay fast, for counting its instructions: `scripts/instructions`.
 //!
 //! Times depend on the machine and on what else runs there, so a test cannot ask for them. The number of instructions
-//! does not, or hardly: the seeds of hash tables move it by a fraction of a percent. What is counted is what happens in
+//! does not, or hardly: the seeds of hash tables move it by half a percent at most. What is counted is what happens in
 //! [`measured`], and nothing of how the input is made.
 
 use std::hint::black_box;

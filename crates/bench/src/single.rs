@@ -96,7 +96,7 @@ pub fn run(scenario: Scenario, scale: Scale, count: usize) -> io::Result<Vec<Cos
     for sort in Sort::ALL {
         let measured: Vec<Measured> =
             (0..count).filter_map(|at| measure(&mut engine, places.event(sort, at)?)).collect();
-        costs.extend(Cost::of(scenario, scale, sort, measured));
+        costs.extend(Cost::of(scenario, scale, sort, &measured));
         if engine.counts() != loaded {
             return Err(io::Error::other(format!(
                 "after {} the index is another than the loaded one",
@@ -194,7 +194,7 @@ impl Sort {
 
 impl Cost {
     /// Of these events; none if there were none, because the scenario has only one label, say.
-    fn of(scenario: Scenario, scale: Scale, event: Sort, measured: Vec<Measured>) -> Option<Cost> {
+    fn of(scenario: Scenario, scale: Scale, event: Sort, measured: &[Measured]) -> Option<Cost> {
         let (median_ns, p99_ns, max_ns) = ranks(measured.iter().map(|one| one.nanoseconds))?;
         let (changes_median, _, changes_max) = ranks(measured.iter().map(|one| one.changes))?;
         let (members_median, _, members_max) = ranks(measured.iter().map(|one| one.members))?;
@@ -236,7 +236,7 @@ impl Places {
                 match event {
                     Event::Apply(Item::Pod(pod)) => places.pods.offer(pod),
                     Event::Apply(Item::Policy(policy)) if !policy.rules.is_empty() => {
-                        places.policies.offer(policy)
+                        places.policies.offer(policy);
                     }
                     Event::Apply(Item::Namespace(namespace)) => places.namespaces.offer(namespace),
                     _ => {}
