@@ -6,21 +6,30 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 .DEFAULT_GOAL := help
 # The steps are in the order in which they are quickest to fail; cargo is parallel by itself.
 .NOTPARALLEL:
-.PHONY: help run test check fmt clippy deny unit suites bench fuzz docs build release setup-build setup-test
+.PHONY: help run test check fmt clippy deny unit suites instructions bench fuzz docs build release setup-build setup-test
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: release ## build and show the tour on the shipped example (installs a C linker if missing: root on Debian only)
 	@PALISADE="$(TARGET)/release/palisade" scripts/tour
 
-test: setup-test fmt clippy deny unit suites ## everything CI runs (installs a C linker and python3 if missing: root on Debian only)
+test: setup-test fmt clippy deny unit suites instructions ## everything CI runs (installs a C linker, python3 and valgrind if missing: root on Debian only)
 
 check: setup-test fmt clippy deny ## format, clippy, dependency rules; no tests (installs as `make test`)
 
-bench: setup-build ## where the time goes in a large world, then each step under divan; installs as `make run`
-	$(CARGO) run --locked --release -p palisade-bench -- core
-	$(CARGO) bench --locked -p palisade-bench --bench core
+instructions: setup-test ## fails if something needs more instructions than it did; UPDATE=1 takes what it needs now (installs as `make test`)
+	$(CARGO) build --locked --release -p palisade-bench
+	@BENCH="$(TARGET)/release/palisade-bench" scripts/instructions $(if $(UPDATE),--update)
+
+bench: setup-build ## where the time goes in a large world, the index on the peers' scenarios, then each step under divan; installs as `make run`
+	$(CARGO) build --locked --release -p palisade-bench
+	"$(TARGET)/release/palisade-bench" core
+	"$(TARGET)/release/palisade-bench" engine all
+	"$(TARGET)/release/palisade-bench" events S1
+	"$(TARGET)/release/palisade-bench" events S6
+	"$(TARGET)/release/palisade-bench" growth
+	$(CARGO) bench --locked -p palisade-bench --bench core --bench engine
 
 fuzz: setup-build ## every fuzz target for FUZZ_SECONDS [30]; needs nightly Rust, installs cargo-fuzz if missing
 	@scripts/fuzz

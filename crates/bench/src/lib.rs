@@ -1,16 +1,29 @@
-//! How fast Palisade is: a generated world, and the measurements over it.
+//! How fast Palisade is: a generated world, the peers' scenarios, and the measurements over them.
 //!
 //! ```text
 //!   generate (objects, as the API server has them) ──► text (YAML, JSON, as kubectl prints them)
 //!                                                        │
 //!   measure (one table: every step from text to verdict) ◄┘   benches/core.rs (the same steps under divan)
+//!
+//!   scenario (S1–S8, as events) ──► live (a load, timed) ──► compare (all of them, next to the peer's figures)
+//!                                     │
+//!                                     └──► single (one event on a loaded index) ──► growth (on larger and larger ones)
+//!
+//!   count (a small fixed set of all of it, for counting instructions: scripts/instructions)
 //! ```
 //!
-//! Nothing here knows how Palisade represents anything: what is measured starts from texts, as users do.
+//! Nothing here knows how Palisade represents anything: what is measured starts from texts, as users do, or from events, as
+//! a cluster does.
 
+pub mod compare;
+pub mod count;
 pub mod generate;
+pub mod growth;
 pub mod live;
 pub mod measure;
+pub mod process;
 pub mod random;
 pub mod scenario;
+pub mod single;
 pub mod text;
+pub mod units;

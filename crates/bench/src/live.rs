@@ -1,19 +1,19 @@
-//! The index on the peers' scenarios: from the first event to the complete view, and single events on top of it.
+//! The index on the peers' scenarios: from the first event to the complete view.
 //!
 //! Events are made in chunks and only their application is timed. Memory is the most the process held, above what it held
-//! before the first event.
+//! before the first event. In S7 and S8 what is timed comes after the load.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use palisade_engine::{Engine, Event};
-use serde::Serialize;
+use palisade_engine::{Engine, Event, Item};
+use serde::{Deserialize, Serialize};
 
 use crate::measure::{cpu_time, peak_bytes, resident_bytes};
-use crate::scenario::Scenario;
+use crate::scenario::{Scale, Scenario};
 
 /// The figures of a scenario.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Figures {
     /// Which one.
     pub scenario: String,
@@ -23,7 +23,7 @@ pub struct Figures {
     pub cpu_seconds: f64,
     /// The most memory, above the empty process.
     pub rss_bytes: u64,
-    /// How many events there were.
+    /// How many events there were; in S7 how often a member left and came back, in S8 how many questions.
     pub events: usize,
     /// How many distinct selections of pods rules apply to.
     pub subjects: usize,
@@ -31,34 +31,43 @@ pub struct Figures {
     pub address_sets: usize,
     /// How many rules there are.
     pub rules: usize,
-    /// How many changes the view took.
+    /// How many changes the index handed on.
     pub deltas: usize,
 }
 
-/// Runs a scenario, so many times its size.
-pub fn run(scenario: Scenario, size: usize) -> (Figures, Engine) {
+/// How long something took.
+#[derive(Debug, Clone, Copy, Default)]
+struct Took {
+    wall: Duration,
+    cpu: Duration,
+}
+
+/// How often in S7 a member leaves and comes back.
+const RETURNS: usize = 10_000;
+/// How many questions there are in S8.
+const QUESTIONS: usize = 1000;
+
+/// Runs a scenario.
+pub fn run(scenario: Scenario, scale: Scale) -> (Figures, Engine) {
     let before = resident_bytes().unwrap_or(0);
     let mut engine = Engine::default();
-    let (mut wall, mut cpu) = (Duration::ZERO, Duration::ZERO);
+    let mut took = Took::default();
     let (mut events, mut deltas) = (0, 0);
-    scenario.events(size, &mut |chunk: Vec<Event>| {
+    scenario.events(scale, &mut |chunk| {
         events += chunk.len();
-        let (clock, start) = (Instant::now(), cpu_time());
-        for event in chunk {
-            deltas += black_box(engine.apply(event)).changes.len();
-        }
-        wall += clock.elapsed();
-        cpu += cpu_time().saturating_sub(start);
+        deltas += took.time(|| apply(&mut engine, chunk));
     });
-    if scenario == Scenario::S8 {
-        (wall, cpu, events) = queries(&engine);
+    match scenario {
+        Scenario::S7 => (took, events, deltas) = returns(&mut engine, scale),
+        Scenario::S8 => (took, events) = questions(&engine),
+        _ => {}
     }
     let peak = peak_bytes().unwrap_or(0);
     let counts = engine.counts();
     let figures = Figures {
         scenario: format!("{scenario:?}"),
-        seconds: wall.as_secs_f64(),
-        cpu_seconds: cpu.as_secs_f64(),
+        seconds: took.wall.as_secs_f64(),
+        cpu_seconds: took.cpu.as_secs_f64(),
         rss_bytes: peak.saturating_sub(before),
         events,
         subjects: counts.subjects,
@@ -69,36 +78,55 @@ pub fn run(scenario: Scenario, size: usize) -> (Figures, Engine) {
     (figures, engine)
 }
 
-/// A thousand times: which policies apply to this pod?
-fn queries(engine: &Engine) -> (Duration, Duration, usize) {
-    const QUERIES: usize = 1000;
-    let (clock, start) = (Instant::now(), cpu_time());
-    let mut policies = 0;
-    for pod in 0..QUERIES {
-        policies += engine.policies_of(pod).map(black_box).count();
-    }
-    let figures = (clock.elapsed(), cpu_time().saturating_sub(start), QUERIES);
-    black_box(policies);
-    figures
+/// The index of a scenario.
+pub fn load(scenario: Scenario, scale: Scale) -> Engine {
+    let mut engine = Engine::default();
+    scenario.events(scale, &mut |chunk| {
+        apply(&mut engine, chunk);
+    });
+    engine
 }
 
-// === impl Figures ===
+/// Applies events, and says how many changes that made.
+pub fn apply(engine: &mut Engine, events: Vec<Event>) -> usize {
+    events.into_iter().map(|event| black_box(engine.apply(event)).changes.len()).sum()
+}
 
-impl Figures {
-    /// In one line.
-    #[expect(clippy::cast_precision_loss, reason = "figures for people")]
-    pub fn line(&self) -> String {
-        format!(
-            "{}  {:>8.1} ms  {:>8.1} ms CPU  {:>7.1} MB  {} events, {} subjects, {} address sets, {} rules, {} deltas\n",
-            self.scenario,
-            self.seconds * 1e3,
-            self.cpu_seconds * 1e3,
-            self.rss_bytes as f64 / 1e6,
-            self.events,
-            self.subjects,
-            self.address_sets,
-            self.rules,
-            self.deltas
-        )
+/// One member of the address group leaves and comes back, each of them in turn. The peer repeats its `syncAddressGroup`,
+/// which works out all members and all nodes of the group anew whatever happened. An index that keeps them has no such
+/// step: what it does instead is to take in the event after which the peer would run that, and here it is two of them.
+fn returns(engine: &mut Engine, scale: Scale) -> (Took, usize, usize) {
+    let mut pods = Vec::new();
+    Scenario::S7.events(scale, &mut |chunk| {
+        pods.extend(chunk.into_iter().filter_map(|event| match event {
+            Event::Apply(Item::Pod(pod)) => Some(Item::Pod(pod)),
+            _ => None,
+        }));
+    });
+    let (mut took, mut deltas) = (Took::default(), 0);
+    for pod in pods.iter().cycle().take(RETURNS) {
+        let events = vec![Event::Delete(pod.key()), Event::Apply(pod.clone())];
+        deltas += took.time(|| apply(engine, events));
+    }
+    (took, RETURNS, deltas)
+}
+
+/// A thousand times: which policies apply to this pod?
+fn questions(engine: &Engine) -> (Took, usize) {
+    let mut took = Took::default();
+    let ask = || (0..QUESTIONS).map(|pod| engine.policies_of(pod).map(black_box).count()).sum::<usize>();
+    black_box(took.time(ask));
+    (took, QUESTIONS)
+}
+
+// === impl Took ===
+
+impl Took {
+    fn time<T>(&mut self, run: impl FnOnce() -> T) -> T {
+        let (clock, start) = (Instant::now(), cpu_time());
+        let result = run();
+        self.cpu += cpu_time().saturating_sub(start);
+        self.wall += clock.elapsed();
+        result
     }
 }

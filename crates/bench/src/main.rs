@@ -1,37 +1,29 @@
-//! `cargo run --release -p palisade-bench -- core`: where the time goes, in one table.
+//! `cargo run --release -p palisade-bench -- core`: where the time goes, in one table; `-- help` for the other tables.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use palisade_bench::count::Case;
 use palisade_bench::generate::{self, Size};
-use palisade_bench::scenario::Scenario;
+use palisade_bench::scenario::{Scale, Scenario};
 use palisade_bench::text::Format;
-use palisade_bench::{live, measure};
+use palisade_bench::{compare, growth, live, measure, single};
+use serde::Serialize;
 
 /// How fast Palisade is.
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
-    /// Namespaces of the world
-    #[arg(long, global = true, default_value_t = Size::LARGE.namespaces)]
-    namespaces: usize,
-    /// Nodes of the world
-    #[arg(long, global = true, default_value_t = Size::LARGE.nodes)]
-    nodes: usize,
-    /// Pods of the world
-    #[arg(long, global = true, default_value_t = Size::LARGE.pods)]
-    pods: usize,
-    /// NetworkPolicies of the world
-    #[arg(long, global = true, default_value_t = Size::LARGE.policies)]
-    policies: usize,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Measures every step from text to verdict
     Core {
+        #[command(flatten)]
+        world: WorldSize,
         /// How often each step is measured; the best counts
         #[arg(long, default_value_t = 5)]
         runs: usize,
@@ -39,22 +31,86 @@ enum Command {
         #[arg(long, default_value = "table")]
         output: Output,
     },
-    /// Measures the index on one of the peers' scenarios
+    /// Measures the index on the peers' scenarios, next to a peer's figures
     Engine {
-        /// Which one
-        scenario: Scenario,
-        /// How many times its size
-        #[arg(long, default_value_t = 1)]
-        size: usize,
-        /// How the figures are printed
+        /// Which one, or `all`
+        #[arg(default_value = "all")]
+        scenario: Chosen,
+        #[command(flatten)]
+        scale: ScenarioSize,
+        /// How often each is measured, each time in a process of its own; the best counts
+        #[arg(long, default_value_t = 3)]
+        runs: usize,
+        /// How the figures are printed; JSON is one object on each line
         #[arg(long, default_value = "table")]
         output: Output,
+    },
+    /// Measures single events on a loaded scenario
+    Events {
+        /// Which one
+        scenario: Scenario,
+        #[command(flatten)]
+        scale: ScenarioSize,
+        /// How many events of each sort
+        #[arg(long, default_value_t = 2000)]
+        count: usize,
+        /// How the figures are printed; JSON is one object on each line
+        #[arg(long, default_value = "table")]
+        output: Output,
+    },
+    /// Measures how the costs grow with the cluster
+    Growth {
+        /// Of which scenario
+        #[arg(default_value = "S6")]
+        scenario: Scenario,
+        /// How many times its size
+        #[arg(long, value_delimiter = ',', default_values_t = growth::SIZES)]
+        sizes: Vec<usize>,
+        /// How often each load is measured; the best counts
+        #[arg(long, default_value_t = 3)]
+        runs: usize,
+        /// How the figures are printed; JSON is one object on each line
+        #[arg(long, default_value = "table")]
+        output: Output,
+    },
+    /// Does one of the things whose instructions are counted (scripts/instructions), or says which there are
+    Count {
+        /// Which one
+        case: Option<Case>,
     },
     /// Prints the world that is measured
     Generate {
         /// How it is written
         format: Format,
+        #[command(flatten)]
+        world: WorldSize,
     },
+}
+
+#[derive(Debug, Args)]
+struct WorldSize {
+    /// Namespaces of the world
+    #[arg(long, default_value_t = Size::LARGE.namespaces)]
+    namespaces: usize,
+    /// Nodes of the world
+    #[arg(long, default_value_t = Size::LARGE.nodes)]
+    nodes: usize,
+    /// Pods of the world
+    #[arg(long, default_value_t = Size::LARGE.pods)]
+    pods: usize,
+    /// NetworkPolicies of the world
+    #[arg(long, default_value_t = Size::LARGE.policies)]
+    policies: usize,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+struct ScenarioSize {
+    /// How many times its size
+    #[arg(long, default_value_t = 1)]
+    size: usize,
+    /// One of so many parts of that
+    #[arg(long, default_value_t = 1)]
+    fraction: usize,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -63,29 +119,118 @@ enum Output {
     Json,
 }
 
+/// A scenario, or all of them.
+#[derive(Debug, Clone, Copy)]
+enum Chosen {
+    All,
+    One(Scenario),
+}
+
 fn main() -> ExitCode {
-    let Arguments { command, namespaces, nodes, pods, policies } = Arguments::parse();
-    let size = Size { namespaces, nodes, pods, policies };
-    let out = match command {
-        Command::Core { runs, output } => {
-            let report = measure::core(size, runs);
-            match output {
-                Output::Table => report.table(),
-                Output::Json => serde_json::to_string_pretty(&report).unwrap_or_default() + "\n",
-            }
-        }
-        Command::Engine { scenario, size, output } => {
-            let (figures, engine) = live::run(scenario, size);
-            drop(engine);
-            match output {
-                Output::Table => figures.line(),
-                Output::Json => serde_json::to_string(&figures).unwrap_or_default() + "\n",
-            }
-        }
-        Command::Generate { format } => format.write(&generate::world(size)),
-    };
-    match std::io::stdout().lock().write_all(out.as_bytes()) {
+    let done = Arguments::parse().command.run().and_then(|out| io::stdout().lock().write_all(out.as_bytes()));
+    match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+        Err(error) => {
+            // When nobody listens there is nobody to tell.
+            let _ = writeln!(io::stderr(), "palisade-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+// === impl Command ===
+
+impl Command {
+    /// What it prints.
+    fn run(self) -> io::Result<String> {
+        Ok(match self {
+            Command::Core { world, runs, output } => {
+                let report = measure::core(world.into(), runs);
+                match output {
+                    Output::Table => report.table(),
+                    Output::Json => serde_json::to_string_pretty(&report)? + "\n",
+                }
+            }
+            Command::Engine { scenario, scale, runs, output } => {
+                let scale = scale.into();
+                let rows = match scenario {
+                    // One run of one scenario: this process may be its own.
+                    Chosen::One(scenario) if runs <= 1 => vec![(scenario, live::run(scenario, scale).0)],
+                    _ => {
+                        let best =
+                            |scenario: &Scenario| Ok((*scenario, compare::best(*scenario, scale, runs)?));
+                        scenario.scenarios().iter().map(best).collect::<io::Result<Vec<_>>>()?
+                    }
+                };
+                match output {
+                    Output::Table => compare::table(&rows, scale, runs),
+                    Output::Json => lines(rows.iter().map(|(_, figures)| figures))?,
+                }
+            }
+            Command::Events { scenario, scale, count, output } => {
+                let costs = single::run(scenario, scale.into(), count)?;
+                match output {
+                    Output::Table => single::table(&costs),
+                    Output::Json => lines(&costs)?,
+                }
+            }
+            Command::Growth { scenario, sizes, runs, output } => {
+                let steps = growth::run(scenario, &sizes, runs)?;
+                match output {
+                    Output::Table => growth::table(&steps),
+                    Output::Json => lines(&steps)?,
+                }
+            }
+            Command::Count { case: Some(case) } => format!("{}\n", case.run()),
+            Command::Count { case: None } => {
+                let names = Case::value_variants().iter().filter_map(Case::to_possible_value);
+                names.map(|name| format!("{}\n", name.get_name())).collect()
+            }
+            Command::Generate { format, world } => format.write(&generate::world(world.into())),
+        })
+    }
+}
+
+/// A JSON value on each line.
+fn lines(values: impl IntoIterator<Item = impl Serialize>) -> io::Result<String> {
+    let line = |value| Ok(serde_json::to_string(&value)? + "\n");
+    values.into_iter().map(line).collect()
+}
+
+// === impl Chosen ===
+
+impl Chosen {
+    fn scenarios(&self) -> &[Scenario] {
+        match self {
+            Chosen::All => &Scenario::ALL,
+            Chosen::One(scenario) => std::slice::from_ref(scenario),
+        }
+    }
+}
+
+impl std::str::FromStr for Chosen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "all" {
+            return Ok(Chosen::All);
+        }
+        <Scenario as ValueEnum>::from_str(text, true)
+            .map(Chosen::One)
+            .map_err(|_| "S1 to S8, or all".to_owned())
+    }
+}
+
+// === impl Size, Scale ===
+
+impl From<WorldSize> for Size {
+    fn from(WorldSize { namespaces, nodes, pods, policies }: WorldSize) -> Self {
+        Size { namespaces, nodes, pods, policies }
+    }
+}
+
+impl From<ScenarioSize> for Scale {
+    fn from(ScenarioSize { size, fraction }: ScenarioSize) -> Self {
+        Scale { size, fraction }
     }
 }

@@ -1,21 +1,22 @@
 //! The scenarios that Antrea measures its controller with, as events for the index.
 //!
 //! Every pod has a random IPv4 address and runs on one of a thousand nodes; every NetworkPolicy is about both directions
-//! and names no ports; a namespace has the label `app` with its own name. Each scenario is made in chunks, so that what
-//! is measured is the index and not a list of a million events.
+//! and names no ports; a namespace has the label `app` with its own name, except where the scenario is about another. What
+//! has no name there gets eight random letters, as there. Each scenario is made in chunks, so that what is measured is the
+//! index and not a list of a million events.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use clap::ValueEnum;
 use palisade_engine::{Event, Item};
-use palisade_model::cluster::{Namespace, Pod};
+use palisade_model::cluster::{ContainerPort, Namespace, Pod};
 use palisade_model::label::{Labels, Selector};
 use palisade_model::policy::{
     Action, Direction, Isolation, Namespaces, Object, Peer, Peers, Placement, PodSet, Policy, Priority, Rule,
-    Subject, Tier, TrafficMatch, TrafficMatches,
+    Subject, Tier, TrafficMatches,
 };
-use palisade_model::traffic::{PortRange, Protocol};
+use palisade_model::traffic::Protocol;
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::random::Random;
@@ -36,132 +37,196 @@ pub enum Scenario {
     S5,
     /// 1,000 namespaces, 10,000 policies that select by the labels of namespaces, 100,000 pods.
     S6,
+    /// One namespace, 1,000 policies for the same 1,000 pods, and then one of these leaves and comes back, over and over.
+    S7,
     /// S3, and then a thousand times the policies of one pod, of which each has 10,000.
     S8,
 }
 
+/// How large a scenario is made: so many times as it is, or a fraction of that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scale {
+    /// So many times.
+    pub size: usize,
+    /// One of so many parts.
+    pub fraction: usize,
+}
+
 const NODES: usize = 1000;
+const COMPANIES: usize = 100;
+
+// === impl Scale ===
+
+impl Scale {
+    /// As it is.
+    pub const FULL: Scale = Scale { size: 1, fraction: 1 };
+
+    /// So many times its size.
+    pub const fn times(size: usize) -> Self {
+        Scale { size, fraction: 1 }
+    }
+
+    /// One of so many parts of it.
+    pub const fn part(fraction: usize) -> Self {
+        Scale { size: 1, fraction }
+    }
+
+    fn of(self, count: usize) -> usize {
+        (count * self.size / self.fraction.max(1)).max(1)
+    }
+}
 
 // === impl Scenario ===
 
 impl Scenario {
-    /// Hands the events over, namespace by namespace: its own, its pods, its policies. `size` multiplies the scenario.
-    pub fn events(self, size: usize, take: &mut dyn FnMut(Vec<Event>)) {
-        let mut make = Make { random: Random::new(1), events: Vec::new() };
-        let (namespaces, each): (usize, fn(&mut Make, usize, usize)) = match self {
-            Scenario::S1 => (25_000 * size, small),
-            Scenario::S2 => (100 * size, large),
-            Scenario::S3 | Scenario::S8 => (1, one),
-            Scenario::S4 => (1, pairs),
-            Scenario::S5 => (1, entities),
-            Scenario::S6 => (1000 * size, companies),
-        };
-        for namespace in 0..namespaces {
-            each(&mut make, namespace, size);
-            if make.events.len() >= 1000 {
-                take(std::mem::take(&mut make.events));
+    /// All of them.
+    pub const ALL: [Scenario; 8] = [
+        Scenario::S1,
+        Scenario::S2,
+        Scenario::S3,
+        Scenario::S4,
+        Scenario::S5,
+        Scenario::S6,
+        Scenario::S7,
+        Scenario::S8,
+    ];
+
+    /// Hands the events over, namespace by namespace: its own, its pods, its policies.
+    pub fn events(self, scale: Scale, take: &mut dyn FnMut(Vec<Event>)) {
+        let make = &mut Make { random: Random::new(1), events: Vec::new(), take };
+        match self {
+            Scenario::S1 => (0..scale.of(25_000)).for_each(|_| small(make)),
+            Scenario::S2 => (0..scale.of(100)).for_each(|_| large(make)),
+            Scenario::S3 | Scenario::S8 => alike(make, scale.of(10_000)),
+            Scenario::S4 => pairs(make, scale.of(5_000)),
+            Scenario::S5 => entities(make, scale.of(5_000)),
+            Scenario::S6 => {
+                // A larger one has larger companies, as the scenario is written; a part of it has fewer of the same size.
+                let companies = scale.of(COMPANIES).min(COMPANIES);
+                (0..scale.of(1000)).for_each(|namespace| company(make, namespace % companies));
             }
+            Scenario::S7 => alike(make, scale.of(1000)),
         }
-        take(make.events);
+        make.hand_over();
     }
 }
 
-fn small(make: &mut Make, namespace: usize, _: usize) {
-    let name = format_smolstr!("namespace-{namespace}");
+fn small(make: &mut Make<'_>) {
+    let name = make.word("");
     make.namespace(&name, ("app", &name));
     for (pod, app) in [("pod1", 1), ("pod2", 1), ("pod3", 2), ("pod4", 2)] {
-        make.pod(&name, pod.into(), &[(format_smolstr!("app-{app}"), format_smolstr!("scale-{app}"))]);
+        make.pod(&name, pod.into(), (&format_smolstr!("app-{app}"), &format_smolstr!("scale-{app}")));
     }
     make.policy(&name, "default-deny-all".into(), Selector::everything(), None);
     for app in 1..=2 {
         let pods = Selector::label(&format!("app-{app}"), &format!("scale-{app}"));
-        let peer = PodSet::new(Namespaces::Named(name.clone()), pods.clone());
-        make.policy(&name, format_smolstr!("np-{app}"), pods, Some(peer));
+        make.policy(&name, format_smolstr!("np-{app}"), pods.clone(), Some((own(&name), pods)));
     }
 }
 
-fn large(make: &mut Make, namespace: usize, _: usize) {
-    let name = format_smolstr!("namespace-{namespace}");
+fn large(make: &mut Make<'_>) {
+    let name = make.word("");
     make.namespace(&name, ("app", &name));
     make.policy(&name, "default-deny-all".into(), Selector::everything(), None);
     for app in 0..100 {
-        let label = (format_smolstr!("app-{app}"), format_smolstr!("scale-{app}"));
+        let label = (&format_smolstr!("app-{app}"), &format_smolstr!("scale-{app}"));
         for pod in 0..10 {
-            make.pod(&name, format_smolstr!("pod-{app}-{pod}"), std::slice::from_ref(&label));
+            make.pod(&name, format_smolstr!("pod-{app}-{pod}"), label);
         }
-        let pods = Selector::label(&label.0, &label.1);
-        let peer = PodSet::new(Namespaces::Named(name.clone()), pods.clone());
-        make.policy(&name, format_smolstr!("np-{app}"), pods, Some(peer));
+        let pods = Selector::label(label.0, label.1);
+        make.policy(&name, format_smolstr!("np-{app}"), pods.clone(), Some((own(&name), pods)));
     }
 }
 
-fn one(make: &mut Make, _: usize, size: usize) {
-    let name = SmolStr::new_static("namespace");
+fn alike(make: &mut Make<'_>, count: usize) {
+    let name = make.word("");
     make.namespace(&name, ("app", &name));
-    let pods = Selector::label("app-1", "scale-1");
-    for index in 0..10_000 * size {
-        make.pod(&name, format_smolstr!("pod-{index}"), &[("app-1".into(), "scale-1".into())]);
-        let peer = PodSet::new(Namespaces::Named(name.clone()), pods.clone());
-        make.policy(&name, format_smolstr!("np-{index}"), pods.clone(), Some(peer));
+    let label = (&SmolStr::new_static("app-1"), &SmolStr::new_static("scale-1"));
+    let pods = Selector::label(label.0, label.1);
+    for _ in 0..count {
+        let (pod, policy) = (make.word("pod-"), make.word("np-"));
+        make.pod(&name, pod, label);
+        make.policy(&name, policy, pods.clone(), Some((own(&name), pods.clone())));
     }
 }
 
-fn pairs(make: &mut Make, _: usize, size: usize) {
-    let name = SmolStr::new_static("namespace");
+fn pairs(make: &mut Make<'_>, count: usize) {
+    let name = make.word("");
     make.namespace(&name, ("app", &name));
-    for pair in 0..5_000 * size {
-        let labels = [0, 1].map(|_| format_smolstr!("scale-{}", make.random.word(8)));
-        for own in 0..2 {
-            make.pod(&name, format_smolstr!("pod-{pair}-{own}"), &[("app".into(), labels[own].clone())]);
-            let (pods, twin) =
-                (Selector::label("app", &labels[own]), Selector::label("app", &labels[1 - own]));
-            let peer = PodSet::new(Namespaces::Named(name.clone()), twin);
-            make.policy(&name, format_smolstr!("np-{pair}-{own}"), pods, Some(peer));
-        }
-    }
-}
-
-fn entities(make: &mut Make, _: usize, size: usize) {
-    let name = SmolStr::new_static("namespace");
-    make.namespace(&name, ("app", &name));
-    for pair in 0..5_000 * size {
-        let labels = [0, 1].map(|_| format_smolstr!("scale-{}", make.random.word(8)));
-        for own in 0..2 {
-            make.entity(&name, format_smolstr!("ee-{pair}-{own}"), &labels[own]);
-            let set = |label: &SmolStr| PodSet {
-                external: true,
-                ..PodSet::new(Namespaces::Named(name.clone()), Selector::label("ee", label))
-            };
-            let (own_set, twin) = (set(&labels[own]), set(&labels[1 - own]));
-            make.antrea(&name, format_smolstr!("annp-{pair}-{own}"), own_set, twin);
+    let key = SmolStr::new_static("app");
+    for _ in 0..count {
+        let labels = [make.word("scale-"), make.word("scale-")];
+        for (mine, twin) in [(0, 1), (1, 0)] {
+            let (pod, policy) = (make.word("pod-"), make.word("np-"));
+            make.pod(&name, pod, (&key, &labels[mine]));
+            let from = Selector::label(&key, &labels[twin]);
+            make.policy(&name, policy, Selector::label(&key, &labels[mine]), Some((own(&name), from)));
         }
     }
 }
 
-fn companies(make: &mut Make, namespace: usize, _: usize) {
-    let name = format_smolstr!("namespace-{namespace}");
-    let company = format_smolstr!("company-{}", namespace % 100);
+fn entities(make: &mut Make<'_>, count: usize) {
+    let name = make.word("");
+    make.namespace(&name, ("app", &name));
+    for _ in 0..count {
+        let labels = [make.word("scale-"), make.word("scale-")];
+        let set = |label: &SmolStr| PodSet {
+            external: true,
+            ..PodSet::new(own(&name), Selector::label("ee", label))
+        };
+        for (mine, twin) in [(0, 1), (1, 0)] {
+            let (entity, policy) = (make.word("ee-"), make.word("annp-"));
+            make.entity(&name, entity, &labels[mine]);
+            make.antrea(&name, policy, set(&labels[mine]), set(&labels[twin]));
+        }
+    }
+}
+
+fn company(make: &mut Make<'_>, company: usize) {
+    let company = format_smolstr!("company-{company}");
+    let name = make.word(&format!("{company}-"));
     make.namespace(&name, ("company", &company));
     for app in 0..10 {
-        let label = ("app".into(), format_smolstr!("scale-{app}"));
+        let label = (&SmolStr::new_static("app"), &format_smolstr!("scale-{app}"));
         for pod in 0..10 {
-            make.pod(&name, format_smolstr!("pod-{app}-{pod}"), std::slice::from_ref(&label));
+            make.pod(&name, format_smolstr!("pod-{app}-{pod}"), label);
         }
-        let pods = Selector::label(&label.0, &label.1);
-        let peer = PodSet::new(Namespaces::Matching(Selector::label("company", &company)), pods.clone());
-        make.policy(&name, format_smolstr!("np-{app}"), pods, Some(peer));
+        let pods = Selector::label(label.0, label.1);
+        let all_of_it = Namespaces::Matching(Selector::label("company", &company));
+        make.policy(&name, format_smolstr!("np-{app}"), pods.clone(), Some((all_of_it, pods)));
     }
 }
 
-/// Events in the making.
-struct Make {
-    random: Random,
-    events: Vec<Event>,
+fn own(namespace: &SmolStr) -> Namespaces {
+    Namespaces::Named(namespace.clone())
 }
 
-impl Make {
+/// How many events are made before they are handed over.
+const CHUNK: usize = 1000;
+
+/// Events in the making.
+struct Make<'t> {
+    random: Random,
+    events: Vec<Event>,
+    take: &'t mut dyn FnMut(Vec<Event>),
+}
+
+// === impl Make ===
+
+impl Make<'_> {
     fn add(&mut self, item: Item) {
         self.events.push(Event::Apply(item));
+        if self.events.len() >= CHUNK {
+            self.hand_over();
+        }
+    }
+
+    fn hand_over(&mut self) {
+        (self.take)(std::mem::take(&mut self.events));
+    }
+
+    fn word(&mut self, prefix: &str) -> SmolStr {
+        format_smolstr!("{prefix}{}", self.random.word(8))
     }
 
     fn namespace(&mut self, name: &SmolStr, label: (&str, &SmolStr)) {
@@ -175,12 +240,12 @@ impl Make {
         IpAddr::V4(Ipv4Addr::from_bits(bits))
     }
 
-    fn pod(&mut self, namespace: &SmolStr, name: SmolStr, labels: &[(SmolStr, SmolStr)]) {
+    fn pod(&mut self, namespace: &SmolStr, name: SmolStr, label: (&SmolStr, &SmolStr)) {
         let node = format_smolstr!("Node-{}", self.random.below(NODES));
         let pod = Pod {
             namespace: namespace.clone(),
             name,
-            labels: Labels::new(labels.iter().cloned()),
+            labels: Labels::new([(label.0.clone(), label.1.clone())]),
             addresses: vec![self.address()],
             node: Some(node),
             ready: true,
@@ -190,12 +255,14 @@ impl Make {
         self.add(Item::Pod(pod));
     }
 
+    /// A machine outside, which no node stands for, with one port that has no name.
     fn entity(&mut self, namespace: &SmolStr, name: SmolStr, label: &SmolStr) {
         let pod = Pod {
             namespace: namespace.clone(),
             name,
             labels: Labels::new([("ee".into(), label.clone())]),
             addresses: vec![self.address()],
+            ports: vec![ContainerPort { name: None, protocol: Protocol::Tcp, number: 8080 }],
             external: true,
             ready: true,
             ..Pod::default()
@@ -203,49 +270,99 @@ impl Make {
         self.add(Item::Pod(pod));
     }
 
-    fn policy(&mut self, namespace: &SmolStr, name: SmolStr, pods: Selector, from: Option<PodSet>) {
-        let subjects: Arc<[Subject]> =
-            Arc::new([PodSet::new(Namespaces::Named(namespace.clone()), pods).into()]);
+    /// A NetworkPolicy for both directions, with an ingress rule from these pods of these namespaces if there are any.
+    fn policy(
+        &mut self,
+        namespace: &SmolStr,
+        name: SmolStr,
+        pods: Selector,
+        from: Option<(Namespaces, Selector)>,
+    ) {
+        let subjects: Arc<[Subject]> = Arc::new([PodSet::new(own(namespace), pods).into()]);
         let isolation = |direction| Isolation { subjects: Arc::clone(&subjects), direction };
-        let rules =
-            from.map(|from| rule(Direction::Ingress, Arc::clone(&subjects), from, TrafficMatches::Any));
+        let rule =
+            from.map(|(namespaces, pods)| ingress(Arc::clone(&subjects), PodSet::new(namespaces, pods)));
         self.add(Item::Policy(Policy {
-            object: object("NetworkPolicy", "networking.k8s.io", namespace, name),
+            object: object("NetworkPolicy", ("networking.k8s.io", "v1"), namespace, name),
             placement: Placement::Union,
             isolations: Direction::BOTH.map(isolation).into(),
-            rules: rules.into_iter().collect(),
+            rules: rule.into_iter().collect(),
             unreadable: None,
         }));
     }
 
+    /// Antrea's own, in its default tier and with no priority given.
     fn antrea(&mut self, namespace: &SmolStr, name: SmolStr, subject: PodSet, from: PodSet) {
-        let port = TrafficMatch::Ports(Protocol::Tcp, PortRange::single(8080));
-        let rule = rule(Direction::Ingress, Arc::new([subject.into()]), from, TrafficMatches::Of(vec![port]));
         self.add(Item::Policy(Policy {
-            object: object("NetworkPolicy", "crd.antrea.io", namespace, name),
-            placement: Placement::Tier { tier: Tier::Fixed(250, "application"), priority: Priority(5.0) },
+            object: object("NetworkPolicy", ("crd.antrea.io", "v1beta1"), namespace, name),
+            placement: Placement::Tier { tier: Tier::Fixed(250, "application"), priority: Priority(0.0) },
             isolations: Vec::new(),
-            rules: vec![rule],
+            rules: vec![ingress(Arc::new([subject.into()]), from)],
             unreadable: None,
         }));
     }
 }
 
-fn rule(direction: Direction, subjects: Arc<[Subject]>, from: PodSet, traffic: TrafficMatches) -> Rule {
-    let peers = Peers::Of(vec![Peer::Pods(from)]);
-    let (name, layer7, at) = (None, Vec::new(), None);
-    Rule { direction, index: 0, name, subjects, action: Action::Allow, peers, traffic, layer7, at }
+/// Allows everything from these.
+fn ingress(subjects: Arc<[Subject]>, from: PodSet) -> Rule {
+    Rule {
+        direction: Direction::Ingress,
+        index: 0,
+        name: None,
+        subjects,
+        action: Action::Allow,
+        peers: Peers::Of(vec![Peer::Pods(from)]),
+        traffic: TrafficMatches::Any,
+        layer7: Vec::new(),
+        at: None,
+    }
 }
 
-fn object(kind: &'static str, group: &'static str, namespace: &SmolStr, name: SmolStr) -> Arc<Object> {
+fn object(
+    kind: &'static str,
+    (group, version): (&'static str, &'static str),
+    namespace: &SmolStr,
+    name: SmolStr,
+) -> Arc<Object> {
     Arc::new(Object {
         kind: SmolStr::new_static(kind),
         namespace: Some(namespace.clone()),
         name,
         group: SmolStr::new_static(group),
-        version: SmolStr::new_static("v1"),
+        version: SmolStr::new_static(version),
         generation: 1,
         at: None,
         api: "",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use palisade_engine::Engine;
+
+    use super::*;
+
+    /// Namespaces, pods, policies; subjects, address sets and rules that the index makes of them.
+    fn counts(scenario: Scenario, fraction: usize) -> [usize; 6] {
+        let (mut engine, mut namespaces) = (Engine::default(), 0);
+        scenario.events(Scale::part(fraction), &mut |events| {
+            for event in events {
+                namespaces += usize::from(matches!(event, Event::Apply(Item::Namespace(_))));
+                engine.apply(event);
+            }
+        });
+        let of = engine.counts();
+        [namespaces, of.pods, of.policies, of.subjects, of.address_sets, of.rules]
+    }
+
+    #[test]
+    fn a_scenario_has_as_much_of_everything_as_its_description_says() {
+        assert_eq!(counts(Scenario::S1, 100), [250, 1000, 750, 750, 500, 500]);
+        assert_eq!(counts(Scenario::S2, 50), [2, 2000, 202, 202, 200, 200]);
+        assert_eq!(counts(Scenario::S3, 100), [1, 100, 100, 1, 1, 100]);
+        assert_eq!(counts(Scenario::S4, 100), [1, 100, 100, 100, 100, 100]);
+        assert_eq!(counts(Scenario::S5, 100), [1, 100, 100, 100, 100, 100]);
+        assert_eq!(counts(Scenario::S6, 50), [20, 2000, 200, 200, 20, 200]);
+        assert_eq!(counts(Scenario::S7, 10), [1, 100, 100, 1, 1, 100]);
+    }
 }
