@@ -12,13 +12,13 @@ use palisade_model::policy::{Action, Direction, Object, ServiceName, TrafficMatc
 use palisade_model::snapshot::Stage;
 use palisade_model::trace::Verdict;
 use palisade_model::traffic::Protocol;
+use smallvec::SmallVec;
 
 use crate::Engine;
 use crate::delta::{Content, Does, RuleId, SetId};
 use crate::endpoints::{NONE, number};
 use crate::event::sort;
 use crate::rows::{PeerSets, Row};
-use crate::shapes::Few;
 
 /// How much there is of everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,8 +127,7 @@ impl Engine {
             Err(_) => Verdict::Allow,
             Ok(Endpoint::Pod(pod)) => {
                 let class = self.endpoints.class_of(number(pod));
-                let sets: Few = class.map(|class| class.holders().collect()).unwrap_or_default();
-                asked.pod(&sets)
+                asked.pod(class.map(|class| class.sets.as_slice()).unwrap_or_default())
             }
             Ok(Endpoint::Node(node)) => asked.beyond_pods(self.hosts.sets(number(node))),
             Ok(Endpoint::Service(service)) => asked.beyond_pods(self.services.sets(number(service))),
@@ -158,31 +157,34 @@ impl Engine {
 // === impl Asked ===
 
 impl Asked<'_> {
-    fn pod(&self, sets: &[SetId]) -> Verdict {
-        if let Some(verdict) = self.first_match(sets, Stage::Tiers) {
+    fn pod(&self, sets: &[(SetId, u32)]) -> Verdict {
+        let ids = || sets.iter().map(|(set, _)| *set);
+        if let Some(verdict) = self.first_match(ids(), Stage::Tiers) {
             return verdict;
         }
-        let own = || sets.iter().map(|set| &self.engine.sets.sets[*set]);
+        let own = || ids().map(|set| &self.engine.sets.sets[set]);
         if own().any(|set| set.isolated[self.direction as usize] > 0) {
             let mut rows = own().flat_map(|set| &set.allows).map(|row| &self.engine.rows[*row].row);
             let allows = |row: &Row| row.direction == self.direction && self.matches(row);
             return if rows.any(allows) { Verdict::Allow } else { Verdict::Deny };
         }
-        self.first_match(sets, Stage::Baseline).unwrap_or(Verdict::Allow)
+        self.first_match(ids(), Stage::Baseline).unwrap_or(Verdict::Allow)
     }
 
     /// Of a node or a service, which NetworkPolicies are not about.
     fn beyond_pods(&self, sets: &[SetId]) -> Verdict {
-        let decided = self.first_match(sets, Stage::Tiers);
-        decided.or_else(|| self.first_match(sets, Stage::Baseline)).unwrap_or(Verdict::Allow)
+        let ids = || sets.iter().copied();
+        let decided = self.first_match(ids(), Stage::Tiers);
+        decided.or_else(|| self.first_match(ids(), Stage::Baseline)).unwrap_or(Verdict::Allow)
     }
 
     /// First match over the rows of all these sets, merged in their order.
-    fn first_match(&self, sets: &[SetId], stage: Stage) -> Option<Verdict> {
+    fn first_match(&self, sets: impl Iterator<Item = SetId>, stage: Stage) -> Option<Verdict> {
         let rows = &self.engine.rows;
-        let mut lists: Vec<&[RuleId]> = sets
-            .iter()
-            .map(|set| self.engine.sets.sets[*set].ranked_of(rows, self.direction, stage))
+        let mut lists: SmallVec<[&[RuleId]; 8]> = sets
+            .map(|set| &self.engine.sets.sets[set])
+            .filter(|set| !set.ranked.is_empty())
+            .map(|set| set.ranked_of(rows, self.direction, stage))
             .filter(|list| !list.is_empty())
             .collect();
         // A pod is in a handful of sets that rules of tiers apply to: the least head of a few lists.

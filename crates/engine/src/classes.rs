@@ -6,6 +6,7 @@ use palisade_model::policy::{Namespaces, PodSet};
 use crate::Engine;
 use crate::delta::{Content, NamedPort, SetId, Wanted};
 use crate::endpoints::number;
+use crate::sets::clues;
 use crate::shapes::Few;
 
 impl Engine {
@@ -59,10 +60,13 @@ impl Engine {
     /// Finds the classes of a new set, among the fewest that can be told to hold them all.
     fn fill_with_classes(&mut self, id: SetId, set: &PodSet, port: Option<&NamedPort>) {
         let shapes = &self.endpoints.shapes;
-        let with_port = port.map(|port| shapes.with_port(port));
-        let kinds = with_port.or_else(|| set.pods.required_label().map(|label| shapes.with_label(label)));
+        let kinds: Option<Few> = match port {
+            Some(port) => Some(shapes.with_port(port).into()),
+            None => clues(&set.pods)
+                .map(|clues| clues.into_iter().flat_map(|label| shapes.with_label(label)).copied().collect()),
+        };
         let labelled =
-            kinds.map(|kinds| kinds.iter().map(|kind| shapes.kinds[*kind].classes.as_slice()));
+            kinds.as_ref().map(|kinds| kinds.iter().map(|kind| shapes.kinds[*kind].classes.as_slice()));
         let here = self.namespaces_of(&set.namespaces);
         let here = here
             .as_ref()
@@ -91,8 +95,8 @@ impl Engine {
         match namespaces {
             Namespaces::Named(name) => Some(self.endpoints.namespace(name).into_iter().collect()),
             Namespaces::Matching(selector) => {
-                let label = selector.required_label()?;
-                Some(self.endpoints.with_namespace_label(label).iter().copied().collect())
+                let labels = clues(selector)?.into_iter();
+                Some(labels.flat_map(|label| self.endpoints.with_namespace_label(label)).copied().collect())
             }
             _ => None,
         }
@@ -204,6 +208,9 @@ impl Engine {
     pub(crate) fn relabelled(&mut self, namespace: u32, before: &Namespace) {
         let after = &self.endpoints.namespaces[namespace].namespace;
         let sets = self.sets.minding(&before.labels, &after.labels);
+        if sets.is_empty() && self.relatives.len() == 0 {
+            return;
+        }
         let classes = self.endpoints.namespaces[namespace].classes.clone();
         for class in &classes {
             self.pending.touch_class(&self.endpoints, *class);

@@ -41,8 +41,8 @@ impl Endpoints {
         self.namespace_by_name.get(name).copied()
     }
 
-    /// The namespaces that have a label, and perhaps others.
-    pub(crate) fn with_namespace_label(&self, label: (&str, &str)) -> &[u32] {
+    /// The namespaces that have a label, with that value or any, and perhaps others.
+    pub(crate) fn with_namespace_label(&self, label: (&str, Option<&str>)) -> &[u32] {
         self.namespace_by_label.get(&label)
     }
 
@@ -102,10 +102,12 @@ impl Endpoints {
 
     fn note_labels(&mut self, at: u32, there: bool) {
         for label in self.namespaces[at].namespace.labels.iter() {
-            if there {
-                self.namespace_by_label.add(&label, at);
-            } else {
-                self.namespace_by_label.take(&label, at);
+            for label in [(label.0, Some(label.1)), (label.0, None)] {
+                if there {
+                    self.namespace_by_label.add(&label, at);
+                } else {
+                    self.namespace_by_label.take(&label, at);
+                }
             }
         }
     }

@@ -25,8 +25,8 @@ pub(crate) struct Sets {
     by_need: Index,
     /// Sets of pods by what they ask of the labels of a namespace: a label, or whatever is under a key.
     by_namespace_label: Index,
-    /// How many ask for a label of the namespace.
-    with_namespace_label: usize,
+    /// How many entries of the first ask for a label of the namespace.
+    by_namespace_labels: usize,
     /// Sets of nodes, and of names.
     pub(crate) of_nodes: Few,
     pub(crate) of_names: Few,
@@ -96,9 +96,10 @@ impl Sets {
                 if let Some(port) = port {
                     self.by_port.add(port, id);
                 } else {
-                    let need = need(set);
-                    self.by_need.add(&need, id);
-                    self.with_namespace_label += usize::from(matches!(need.0, NamespaceNeed::Label(..)));
+                    for need in needs(set) {
+                        self.by_need.add(&need, id);
+                        self.by_namespace_labels += usize::from(matches!(need.0, NamespaceNeed::Label(..)));
+                    }
                 }
                 for asked in asked_of_namespaces(set) {
                     self.by_namespace_label.add(&asked, id);
@@ -121,9 +122,10 @@ impl Sets {
                 if let Some(port) = port {
                     self.by_port.take(port, id);
                 } else {
-                    let need = need(set);
-                    self.by_need.take(&need, id);
-                    self.with_namespace_label -= usize::from(matches!(need.0, NamespaceNeed::Label(..)));
+                    for need in needs(set) {
+                        self.by_need.take(&need, id);
+                        self.by_namespace_labels -= usize::from(matches!(need.0, NamespaceNeed::Label(..)));
+                    }
                 }
                 for asked in asked_of_namespaces(set) {
                     self.by_namespace_label.take(&asked, id);
@@ -142,16 +144,18 @@ impl Sets {
         let labels = &kind.labels;
         let mut found: Few = kind.ports.iter().flat_map(|port| self.by_port.get(port)).copied().collect();
         let mut look = |namespace: NamespaceNeed<'_>| {
-            found.extend_from_slice(self.by_need.get(&(namespace, None::<(&str, &str)>)));
-            for label in labels.iter() {
-                found.extend_from_slice(self.by_need.get(&(namespace, Some(label))));
+            found.extend_from_slice(self.by_need.get(&(namespace, None::<LabelNeed<'_>>)));
+            for (key, value) in labels.iter() {
+                found.extend_from_slice(self.by_need.get(&(namespace, Some((key, Some(value))))));
+                found.extend_from_slice(self.by_need.get(&(namespace, Some((key, None::<&str>)))));
             }
         };
         look(NamespaceNeed::Any);
         look(NamespaceNeed::Named(&namespace.name));
-        if self.with_namespace_label > 0 {
+        if self.by_namespace_labels > 0 {
             for (key, value) in namespace.labels.iter() {
-                look(NamespaceNeed::Label(key, value));
+                look(NamespaceNeed::Label((key, Some(value))));
+                look(NamespaceNeed::Label((key, None)));
             }
         }
         found.sort_unstable();
@@ -179,23 +183,52 @@ impl Sets {
 
 /// What a set asks of a namespace at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum NamespaceNeed<'a> {
+enum NamespaceNeed<'a> {
     Any,
     Named(&'a str),
-    Label(&'a str, &'a str),
+    Label(LabelNeed<'a>),
 }
 
-/// What a set asks of a class at least: a namespace, a label.
-fn need(set: &PodSet) -> (NamespaceNeed<'_>, Option<(&str, &str)>) {
-    let namespace = match &set.namespaces {
-        Namespaces::Named(name) => NamespaceNeed::Named(name),
-        Namespaces::Matching(selector) => match selector.required_label() {
-            Some((key, value)) => NamespaceNeed::Label(key, value),
-            None => NamespaceNeed::Any,
+/// A label that a set asks for: with this value, or with any.
+type LabelNeed<'a> = (&'a str, Option<&'a str>);
+
+/// More namespaces' labels than this are not worth an entry each, beside the pods' labels.
+const NAMESPACE_VALUES: usize = 16;
+
+/// What a set asks of a class at least, one of these: a namespace, a label.
+fn needs(set: &PodSet) -> impl Iterator<Item = (NamespaceNeed<'_>, Option<LabelNeed<'_>>)> {
+    let namespaces: SmallVec<[NamespaceNeed<'_>; 1]> = match &set.namespaces {
+        Namespaces::Named(name) => SmallVec::from_buf([NamespaceNeed::Named(name)]),
+        Namespaces::Matching(selector) => match clues(selector) {
+            Some(clues) if clues.len() <= NAMESPACE_VALUES => {
+                clues.into_iter().map(NamespaceNeed::Label).collect()
+            }
+            _ => SmallVec::from_buf([NamespaceNeed::Any]),
         },
-        _ => NamespaceNeed::Any,
+        _ => SmallVec::new(),
     };
-    (namespace, set.pods.required_label())
+    let labels: SmallVec<[Option<LabelNeed<'_>>; 1]> = match clues(&set.pods) {
+        Some(clues) => clues.into_iter().map(Some).collect(),
+        None => SmallVec::from_buf([None]),
+    };
+    namespaces
+        .into_iter()
+        .flat_map(move |namespace| labels.clone().into_iter().map(move |label| (namespace, label)))
+}
+
+/// Labels of which whatever matches a selector has one: the values of the requirement with the fewest, or else a key that
+/// must be there. `None` when there is nothing to go by.
+pub(crate) fn clues(selector: &Selector) -> Option<SmallVec<[LabelNeed<'_>; 1]>> {
+    let values = selector.requirements().iter().filter_map(|requirement| match &requirement.operator {
+        Operator::In(values) => Some((requirement.key.as_str(), values)),
+        _ => None,
+    });
+    if let Some((key, values)) = values.min_by_key(|(_, values)| values.len()) {
+        return Some(values.iter().map(|value| (key, Some(value.as_str()))).collect());
+    }
+    let mut keys = selector.requirements().iter();
+    let exists = keys.find(|requirement| requirement.operator == Operator::Exists)?;
+    Some(SmallVec::from_buf([(exists.key.as_str(), None)]))
 }
 
 /// The labels, or keys, of namespaces whose change may matter to a set.

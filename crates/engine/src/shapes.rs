@@ -135,15 +135,16 @@ impl Shapes {
         let hash = self.kind_by_content.hash(&gone);
         self.kind_by_content.remove(hash, id);
         for label in gone.labels.iter() {
-            self.by_label.take(&label, id);
+            self.by_label.take(&(label.0, Some(label.1)), id);
+            self.by_label.take(&(label.0, None::<&str>), id);
         }
         for port in &gone.ports {
             self.by_port.take(port, id);
         }
     }
 
-    /// The kinds that have a label, and perhaps others.
-    pub(crate) fn with_label(&self, label: (&str, &str)) -> &[u32] {
+    /// The kinds that have a label, with that value or any, and perhaps others.
+    pub(crate) fn with_label(&self, label: (&str, Option<&str>)) -> &[u32] {
         self.by_label.get(&label)
     }
 
@@ -189,7 +190,8 @@ impl Shapes {
         let id = self.kinds.insert(KindEntry { kind, shapes: 1, classes: Vec::new() });
         self.kind_by_content.insert(hash, id);
         for label in self.kinds[id].kind.labels.iter() {
-            self.by_label.add(&label, id);
+            self.by_label.add(&(label.0, Some(label.1)), id);
+            self.by_label.add(&(label.0, None::<&str>), id);
         }
         for port in &self.kinds[id].kind.ports {
             self.by_port.add(port, id);

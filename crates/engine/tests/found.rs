@@ -1,5 +1,4 @@
-//! What tests found in the index, each as small as it gets: a test that the index does not pass yet says so and is ignored
-//! until it does. They stay when it does.
+//! What tests found in the index, each as small as it gets.
 
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -169,7 +169,6 @@ fn a_name_that_stands_for_another_number_at_each_pod_is_as_many_rules() {
 }
 
 #[test]
-#[ignore = "classes.rs, fill_with_classes(), and sets.rs, holding(): each split looks at all the others: quadratic"]
 fn a_name_may_stand_for_a_hundred_thousand_numbers() {
     splits(100_000);
 }
@@ -208,4 +207,26 @@ fn an_address_that_two_pods_have_is_there_twice() {
     world.remove(&own("b", "10.0.0.1").key());
     world.put(own("a", "10.0.0.1"));
     assert_eq!(members(&world.view, content), ["x/a 10.0.0.1 on n0"]);
+}
+
+#[test]
+fn what_stands_out_is_reported() {
+    let many = (0..1001).map(|at| (format!("key-{at}").into(), "v".into()));
+    let mut engine = Engine::default();
+    for item in [
+        Item::Pod(pod("x", "a", "a", Some("10.0.0.1"), 80)),
+        Item::Pod(pod("y", "b", "a", Some("10.0.0.1"), 81)),
+        Item::Pod(pod("x", "c", "a", None, 80)),
+        Item::Pod(Pod { labels: Labels::new(many), ..pod("x", "d", "a", Some("10.0.0.4"), 80) }),
+        // Whoever has ended has no address, and whoever is its node shares the node's.
+        Item::Pod(Pod { terminated: true, ..pod("x", "e", "a", Some("10.0.0.4"), 80) }),
+        Item::Pod(Pod { host_network: true, ..pod("x", "f", "a", Some("10.0.0.4"), 80) }),
+    ] {
+        engine.apply(Event::Apply(item));
+    }
+    let found: Vec<String> = engine.findings().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        found,
+        ["10.0.0.1 is the address of x/a and of y/b", "x/c on n0 has no address", "x/d has 1001 labels"]
+    );
 }

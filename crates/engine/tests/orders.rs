@@ -12,10 +12,10 @@ mod world;
 use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_engine::view::View;
-use palisade_engine::{Event, Item, Key};
+use palisade_engine::{Engine, Event, Item, Key};
 use palisade_model::snapshot::Snapshot;
 
-use pool::{Dice, pool, ready};
+use pool::{Dice, pool};
 use world::{State, objects};
 
 /// A world with about two thirds of the objects, each in some version.
@@ -95,7 +95,7 @@ fn a_world_is_the_same_however_one_gets_there() {
         let items = some_world(&pool, &mut dice);
         let mut expected: Option<String> = None;
         for (way, events) in ways(&items, &pool, &mut dice) {
-            let mut engine = ready(&pool);
+            let mut engine = Engine::default();
             let mut copy = engine.view();
             for event in events {
                 copy.follow(&engine.apply(event)).unwrap();
@@ -114,7 +114,7 @@ fn a_world_is_the_same_however_one_gets_there() {
 fn a_list_of_everything_leads_from_any_world_to_any_other() {
     let pool = pool();
     let mut dice = Dice(1999);
-    let mut engine = ready(&pool);
+    let mut engine = Engine::default();
     let mut listed: BTreeSet<Key> = BTreeSet::new();
     for number in 0..200 {
         let mut items = some_world(&pool, &mut dice);
@@ -128,7 +128,7 @@ fn a_list_of_everything_leads_from_any_world_to_any_other() {
         let snapshot = Snapshot::new(objects.clone());
         listed = engine.relist(&listed, &objects, &snapshot);
         assert_eq!(listed, state.keys().cloned().collect(), "world {number}: what is there");
-        let mut fresh = ready(&pool);
+        let mut fresh = Engine::default();
         for event in applied(&shuffled(items, &mut dice)) {
             fresh.apply(event);
         }

@@ -7,7 +7,7 @@ use palisade_dialects::object::Lowered;
 use palisade_dialects::source::Limits;
 use palisade_dialects::source::tree::Source;
 use palisade_dialects::world::World;
-use palisade_engine::{Engine, Event, Item, Key};
+use palisade_engine::{Item, Key};
 
 /// A small generator with a fixed sequence, so that a failure can be repeated.
 pub struct Dice(pub u64);
@@ -44,19 +44,6 @@ pub fn pool() -> Vec<Vec<Item>> {
         pool.entry(item.key()).or_default().push(item);
     }
     pool.into_values().collect()
-}
-
-/// An index without objects, in which every name of a port has been asked for once by a rule without relative peers.
-/// Without, a namespace that comes with its first pod is too much for it: see `found.rs`, which has that alone.
-pub fn ready(pool: &[Vec<Item>]) -> Engine {
-    let mut engine = Engine::default();
-    for item in pool.iter().flatten() {
-        if matches!(item.key(), Key::Policy(key) if key.name == "out") {
-            engine.apply(Event::Apply(item.clone()));
-            engine.apply(Event::Delete(item.key()));
-        }
-    }
-    engine
 }
 
 /// All combinations of the alternatives.
