@@ -227,6 +227,6 @@ fn what_stands_out_is_reported() {
     let found: Vec<String> = engine.findings().iter().map(ToString::to_string).collect();
     assert_eq!(
         found,
-        ["10.0.0.1 is the address of x/a and of y/b", "x/c on n0 has no address", "x/d has 1001 labels"]
+        ["10.0.0.1 is the address of x/a and of y/b", "x/c on n1 has no address", "x/d has 1001 labels"]
     );
 }
