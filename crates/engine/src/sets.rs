@@ -232,15 +232,21 @@ pub(crate) fn clues(selector: &Selector) -> Option<SmallVec<[LabelNeed<'_>; 1]>>
 }
 
 /// The labels, or keys, of namespaces whose change may matter to a set.
-fn asked_of_namespaces(set: &PodSet) -> impl Iterator<Item = (&str, Option<&str>)> {
+fn asked_of_namespaces(set: &PodSet) -> impl Iterator<Item = LabelNeed<'_>> {
     let selector: &[Requirement] = match &set.namespaces {
         Namespaces::Matching(selector) => selector.requirements(),
         _ => &[],
     };
-    selector.iter().map(|requirement| match &requirement.operator {
-        Operator::In(values) if values.len() == 1 => (requirement.key.as_str(), Some(values[0].as_str())),
-        _ => (requirement.key.as_str(), None),
-    })
+    let mut asked: SmallVec<[LabelNeed<'_>; 4]> = selector
+        .iter()
+        .map(|requirement| match &requirement.operator {
+            Operator::In(values) if values.len() == 1 => (requirement.key.as_str(), Some(values[0].as_str())),
+            _ => (requirement.key.as_str(), None),
+        })
+        .collect();
+    asked.sort_unstable();
+    asked.dedup();
+    asked.into_iter()
 }
 
 /// A set of namespaces that is relative to nobody.

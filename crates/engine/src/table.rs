@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, Hash};
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 
+use crate::endpoints::number;
 use crate::shapes::Few;
 
 /// A map with hashes that are quick, and seeded: objects are written by others.
@@ -22,8 +23,18 @@ pub(crate) struct Table {
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     hasher: RandomState,
-    places: std::collections::HashMap<u64, Few, Hashed>,
+    places: std::collections::HashMap<u64, Places, Hashed>,
 }
+
+/// A list of places, in no order. A long one knows where each is, so that leaving it does not mean to look through it.
+#[derive(Debug, Default)]
+struct Places {
+    list: Few,
+    at: Option<Box<Map<u32, u32>>>,
+}
+
+/// More than this is long.
+const LONG: usize = 64;
 
 /// Who refers to what, by name.
 #[derive(Debug)]
@@ -64,24 +75,50 @@ impl Table {
 impl Index {
     /// The places under a key.
     pub(crate) fn get(&self, key: &impl Hash) -> &[u32] {
-        self.places.get(&self.hasher.hash_one(key)).map(Few::as_slice).unwrap_or_default()
+        let places = self.places.get(&self.hasher.hash_one(key));
+        places.map(|places| places.list.as_slice()).unwrap_or_default()
     }
 
     /// One more.
     pub(crate) fn add(&mut self, key: &impl Hash, at: u32) {
-        self.places.entry(self.hasher.hash_one(key)).or_default().push(at);
+        self.places.entry(self.hasher.hash_one(key)).or_default().add(at);
     }
 
     /// One less.
     pub(crate) fn take(&mut self, key: &impl Hash, at: u32) {
         let hash = self.hasher.hash_one(key);
         if let Some(places) = self.places.get_mut(&hash) {
-            if let Some(found) = places.iter().rposition(|other| *other == at) {
-                places.swap_remove(found);
-            }
-            if places.is_empty() {
+            places.take(at);
+            if places.list.is_empty() {
                 self.places.remove(&hash);
             }
+        }
+    }
+}
+
+// === impl Places ===
+
+impl Places {
+    fn add(&mut self, place: u32) {
+        self.list.push(place);
+        let last = number(self.list.len() - 1);
+        match &mut self.at {
+            Some(at) => drop(at.insert(place, last)),
+            None if self.list.len() > LONG => {
+                self.at = Some(Box::new((0..).zip(&self.list).map(|(at, place)| (*place, at)).collect()));
+            }
+            None => {}
+        }
+    }
+
+    fn take(&mut self, place: u32) {
+        let known = self.at.as_mut().and_then(|at| at.remove(&place));
+        // Somebody who is there twice is known once.
+        let found = known.or_else(|| self.list.iter().rposition(|other| *other == place).map(number));
+        let Some(found) = found else { return };
+        self.list.swap_remove(found as usize);
+        if let (Some(at), Some(moved)) = (&mut self.at, self.list.get(found as usize)) {
+            at.insert(*moved, found);
         }
     }
 }
