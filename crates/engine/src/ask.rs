@@ -165,7 +165,7 @@ impl Asked<'_> {
         let own = || ids().map(|set| &self.engine.sets.sets[set]);
         if own().any(|set| set.isolated[self.direction as usize] > 0) {
             let mut rows = own().flat_map(|set| &set.allows).map(|row| &self.engine.rows[*row].row);
-            let allows = |row: &Row| row.direction == self.direction && self.matches(row);
+            let allows = |row: &Row| row.directions.contains(self.direction) && self.matches(row);
             return if rows.any(allows) { Verdict::Allow } else { Verdict::Deny };
         }
         self.first_match(ids(), Stage::Baseline).unwrap_or(Verdict::Allow)

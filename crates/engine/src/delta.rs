@@ -16,6 +16,7 @@
 //! at no moment does either end of a connection allow what it did not before and does not after. (Where a change of a
 //! group or a tier moves policies of several stages at once, no order does that: such a delta is for applying at once.)
 
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -171,8 +172,8 @@ pub struct Rule {
     pub policy: PolicyId,
     /// Its place among the policy's rules; none for an isolation.
     pub rule: Option<u32>,
-    /// Its direction.
-    pub direction: Direction,
+    /// Its direction; an isolation may be for both.
+    pub directions: Directions,
     /// Where it stands. Of two that stand at the same place the policy's object decides.
     pub order: Order,
     /// What it does.
@@ -189,10 +190,19 @@ pub struct Rule {
     pub layer7: Vec<Layer7>,
 }
 
+/// One direction or both.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Directions {
+    /// Connections that the subject receives.
+    pub ingress: bool,
+    /// Connections that the subject opens.
+    pub egress: bool,
+}
+
 /// What a rule does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Does {
-    /// Its subject may do only what some rule of the NetworkPolicy stage allows, in this direction.
+    /// Its subject may do only what some rule of the NetworkPolicy stage allows, in these directions.
     Isolate,
     /// This, with the connections it matches.
     Act(Action),
@@ -231,6 +241,44 @@ pub enum Part {
     Subject,
     /// All of its members.
     Addresses,
+}
+
+// === impl Directions ===
+
+impl Directions {
+    /// Whether a direction is among them.
+    pub fn contains(self, direction: Direction) -> bool {
+        match direction {
+            Direction::Egress => self.egress,
+            Direction::Ingress => self.ingress,
+        }
+    }
+
+    /// These, and another.
+    #[must_use]
+    pub fn with(self, direction: Direction) -> Self {
+        match direction {
+            Direction::Egress => Directions { egress: true, ..self },
+            Direction::Ingress => Directions { ingress: true, ..self },
+        }
+    }
+}
+
+impl From<Direction> for Directions {
+    fn from(direction: Direction) -> Self {
+        Directions::default().with(direction)
+    }
+}
+
+impl fmt::Display for Directions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match (self.ingress, self.egress) {
+            (true, true) => "ingress and egress",
+            (true, false) => "ingress",
+            (false, true) => "egress",
+            (false, false) => "no direction",
+        })
+    }
 }
 
 // === impl Content ===

@@ -14,7 +14,7 @@ use palisade_model::address::Block;
 use palisade_model::cluster::NAMESPACE_NAME_LABEL;
 use palisade_model::group::Members;
 use palisade_model::label::{Operator, Requirement, Selector};
-use palisade_model::policy::{Direction, Namespaces, Peer, Peers, PodSet, ServiceName, Subject};
+use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, ServiceName, Subject};
 use palisade_model::ranges::Ranges;
 use palisade_model::snapshot::NoGroup;
 use smol_str::SmolStr;
@@ -108,11 +108,11 @@ impl Engine {
     fn make_named(&mut self, row: &Row, named: usize, made: &mut Made) {
         let is_pods =
             |engine: &Engine, set: SetId| matches!(&*engine.sets.sets[set].content, Content::Pods(..));
-        if row.direction == Direction::Ingress && is_pods(self, row.subject) {
+        if row.directions.ingress && is_pods(self, row.subject) {
             return self.make_port(row, row.subject, Where::Subject, named, made);
         }
         let pods = row.peers.as_slice().iter().copied().filter(|set| is_pods(self, *set));
-        let pods: Few = if row.direction == Direction::Egress { pods.collect() } else { Few::new() };
+        let pods: Few = if row.directions.egress { pods.collect() } else { Few::new() };
         for set in &pods {
             self.make_port(
                 &Row { peers: PeerSets::One(*set), ..row.clone() },
@@ -128,8 +128,8 @@ impl Engine {
         };
         let anybody = !matches!(&others, PeerSets::Of(none) if none.is_empty());
         // A node has no names for its ports, and a service is its pods: the destination is somebody's pod.
-        let receives = row.direction == Direction::Egress
-            || matches!(&*self.sets.sets[row.subject].content, Content::Service(_));
+        let receives =
+            row.directions.egress || matches!(&*self.sets.sets[row.subject].content, Content::Service(_));
         if anybody && receives {
             for external in [false, true] {
                 let everybody = PodSet { external, ..PodSet::everything() };

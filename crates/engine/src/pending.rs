@@ -92,6 +92,19 @@ impl Pending {
         Some(self.sets[at].1)
     }
 
+    /// Whether nothing has changed, but for members who may have moved.
+    fn is_quiet(&self) -> bool {
+        self.policies.is_empty()
+            && self.gone.is_empty()
+            && self.sets.is_empty()
+            && self.idle.is_empty()
+            && self.rows.is_empty()
+            && self.condemned.is_empty()
+            && self.addresses.is_empty()
+            && self.needs.is_empty()
+            && self.idle_hosts.is_empty()
+    }
+
     /// Ready for the next event, with the memory of this one.
     fn clear(&mut self) {
         self.policies.clear();
@@ -114,6 +127,13 @@ impl Pending {
 impl Engine {
     /// The event is over: what it changed, in order.
     pub(crate) fn conclude(&mut self) -> Delta {
+        if self.pending.is_quiet() {
+            let moved = self.moved();
+            self.pending.touched.clear();
+            let changes = if moved.is_empty() { Vec::new() } else { vec![Change::Move(moved)] };
+            self.epoch += u64::from(!changes.is_empty());
+            return Delta { epoch: self.epoch, changes };
+        }
         let removed = self.drop_condemned();
         let mut needs = std::mem::take(&mut self.pending.needs);
         self.sum_needs(&mut needs);

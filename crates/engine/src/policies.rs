@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use palisade_model::group::GroupName;
 use palisade_model::policy::{
-    Action, Direction, Object, Peer, Peers, Placement, Policy, Priority, Rule, Subject, Tier, TrafficMatches,
+    Action, Object, Peer, Peers, Placement, Policy, Priority, Rule, Subject, Tier, TrafficMatches,
 };
 use palisade_model::snapshot::Stage;
 use smallvec::SmallVec;
@@ -18,7 +18,7 @@ use smol_str::SmolStr;
 use crate::Engine;
 use crate::arena::Arena;
 use crate::carried::Carried;
-use crate::delta::{self, Does, Order, Origin, PolicyId, RuleId, RuleOrigin, SetId};
+use crate::delta::{self, Directions, Does, Order, Origin, PolicyId, RuleId, RuleOrigin, SetId};
 use crate::endpoints::NONE;
 use crate::event::PolicyKey;
 use crate::expand::Made;
@@ -199,32 +199,33 @@ impl Engine {
             carried.map(|(at, (rule, unreadable))| Carried::new(rule, *unreadable, before.get(at))).collect();
         // A policy's isolations and rules mostly apply to the same pods: they are looked up once.
         let mut last: Option<(&Arc<[Subject]>, Few)> = None;
-        let mut isolated: SmallVec<[(Direction, SetId); 4]> = SmallVec::new();
+        let mut isolated: SmallVec<[(SetId, Directions); 2]> = SmallVec::new();
         for isolation in &policy.isolations {
             let sets = match &last {
                 Some((known, sets)) if Arc::ptr_eq(known, &isolation.subjects) => sets.clone(),
                 _ => self.pod_subjects(&isolation.subjects),
             };
             for subject in &sets {
-                if isolated.contains(&(isolation.direction, *subject)) {
-                    continue;
+                match isolated.iter_mut().find(|(set, _)| set == subject) {
+                    Some((_, directions)) => *directions = directions.with(isolation.direction),
+                    None => isolated.push((*subject, isolation.direction.into())),
                 }
-                isolated.push((isolation.direction, *subject));
-                let row = Row {
-                    policy: id,
-                    rule: NONE,
-                    edition: 0,
-                    subject: *subject,
-                    peers: PeerSets::Any,
-                    destination: NONE,
-                    port: None,
-                    does: Does::Isolate,
-                    direction: isolation.direction,
-                    order,
-                };
-                made.rows.push(self.add_row(row));
             }
             last = Some((&isolation.subjects, sets));
+        }
+        for (subject, directions) in isolated {
+            made.rows.push(self.add_row(Row {
+                policy: id,
+                rule: NONE,
+                edition: 0,
+                subject,
+                peers: PeerSets::Any,
+                destination: NONE,
+                port: None,
+                does: Does::Isolate,
+                directions,
+                order,
+            }));
         }
         for ((at, rule), unreadable) in (0..).zip(&policy.rules).zip(unreadable) {
             // What cannot be read fails closed, and so does what stands nowhere.
@@ -243,7 +244,7 @@ impl Engine {
                 destination: NONE,
                 port: None,
                 does: Does::Act(action),
-                direction: rule.direction,
+                directions: rule.direction.into(),
                 order: Order { index, ..order },
             };
             let known = match &last {
@@ -297,7 +298,7 @@ impl Engine {
         delta::Rule {
             policy: row.policy,
             rule: (row.rule != NONE).then_some(row.rule),
-            direction: row.direction,
+            directions: row.directions,
             order: row.order,
             does: row.does,
             subject: row.subject,

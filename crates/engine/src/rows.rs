@@ -3,13 +3,13 @@
 
 use std::cmp::Ordering;
 
-use palisade_model::policy::{Direction, Object};
+use palisade_model::policy::Object;
 use palisade_model::snapshot::Stage;
 use palisade_model::traffic::Protocol;
 
 use crate::Engine;
 use crate::arena::Arena;
-use crate::delta::{Does, Order, PolicyId, RuleId, SetId};
+use crate::delta::{Directions, Does, Order, PolicyId, RuleId, SetId};
 use crate::endpoints::{NONE, number};
 use crate::sets::count;
 
@@ -38,7 +38,7 @@ pub(crate) struct Row {
     /// Which of the rule's named ports it is for, and what that stands for.
     pub(crate) port: Option<(u16, Protocol, u16)>,
     pub(crate) does: Does,
-    pub(crate) direction: Direction,
+    pub(crate) directions: Directions,
     pub(crate) order: Order,
 }
 
@@ -115,9 +115,9 @@ impl Engine {
     /// Puts a row where it is asked.
     fn attach(&mut self, id: RuleId) {
         let row = &self.rows[id].row;
-        let (subject, direction) = (row.subject, row.direction);
+        let (subject, directions) = (row.subject, row.directions);
         match (row.does, row.order.stage) {
-            (Does::Isolate, _) => self.sets.sets[subject].isolated[direction as usize] += 1,
+            (Does::Isolate, _) => self.sets.sets[subject].isolate(directions, 1),
             (_, Stage::NetworkPolicy) => {
                 let allows = &mut self.sets.sets[subject].allows;
                 allows.push(id);
@@ -134,10 +134,10 @@ impl Engine {
     /// A row is not asked any more. It is still there, and goes with the event unless it is added again.
     pub(crate) fn condemn_row(&mut self, id: RuleId) {
         let row = &self.rows[id].row;
-        let (subject, direction) = (row.subject, row.direction);
+        let (subject, directions) = (row.subject, row.directions);
         let set = &mut self.sets.sets[subject];
         match (row.does, row.order.stage) {
-            (Does::Isolate, _) => set.isolated[direction as usize] -= 1,
+            (Does::Isolate, _) => set.isolate(directions, -1),
             (_, Stage::NetworkPolicy) => {
                 let place = self.rows[id].place;
                 set.allows.swap_remove(place as usize);
@@ -193,8 +193,8 @@ impl Engine {
 
     pub(crate) fn compare(&self, one: &Row, other: &Row) -> Ordering {
         let object = |row: &Row| -> &Object { self.policies.object(row.policy) };
-        (one.direction, one.order)
-            .cmp(&(other.direction, other.order))
+        (one.directions, one.order)
+            .cmp(&(other.directions, other.order))
             .then_with(|| object(one).cmp(object(other)))
             .then_with(|| one.rule.cmp(&other.rule))
     }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use crate::arena::Arena;
-use crate::delta::{Content, SetId, Wanted};
+use crate::delta::{Content, Directions, SetId, Wanted};
 use crate::endpoints::{Class, Endpoints};
 use crate::rows::Rows;
 use crate::shapes::Few;
@@ -281,9 +281,18 @@ impl Set {
         }
     }
 
+    /// One isolation more, or less.
+    pub(crate) fn isolate(&mut self, directions: Directions, by: i32) {
+        for direction in Direction::BOTH.into_iter().filter(|direction| directions.contains(*direction)) {
+            let isolated = &mut self.isolated[direction as usize];
+            *isolated = isolated.saturating_add_signed(by);
+        }
+    }
+
     /// The rows of a direction and stage, in their order.
     pub(crate) fn ranked_of(&self, rows: &Rows, direction: Direction, stage: Stage) -> &[u32] {
-        let place = |row: &u32| (rows[*row].row.direction, rows[*row].row.order.stage);
+        let direction = Directions::from(direction);
+        let place = |row: &u32| (rows[*row].row.directions, rows[*row].row.order.stage);
         let first = self.ranked.partition_point(|row| place(row) < (direction, stage));
         let count = self.ranked[first..].partition_point(|row| place(row) == (direction, stage));
         &self.ranked[first..first + count]

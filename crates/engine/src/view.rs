@@ -296,7 +296,7 @@ impl fmt::Display for View {
             lines.push(format!(
                 "rule {:?} {} {:?}: {} with {}{traffic}{}{} of {origin} {:?}",
                 rule.order,
-                rule.direction,
+                rule.directions,
                 rule.does,
                 name(&rule.subject),
                 peers.unwrap_or_else(|| "anybody".to_owned()),

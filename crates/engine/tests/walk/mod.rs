@@ -119,8 +119,9 @@ impl Asked<'_> {
     fn rules(&self, sets: &BTreeSet<SetId>, stage: Stage) -> Vec<&Rule> {
         let view = self.walk.view;
         let rules = sets.iter().flat_map(|set| view.rules_of(*set));
-        let mut rules: Vec<&Rule> =
-            rules.filter(|rule| rule.direction == self.direction && rule.order.stage == stage).collect();
+        let mut rules: Vec<&Rule> = rules
+            .filter(|rule| rule.directions.contains(self.direction) && rule.order.stage == stage)
+            .collect();
         rules.sort_by(|one, other| {
             let object = |rule: &Rule| &view.policies()[&rule.policy].object;
             one.order.cmp(&other.order).then_with(|| object(one).cmp(object(other)))
