@@ -122,8 +122,16 @@ impl Block {
     }
 }
 
+/// The address before one.
+pub fn previous(address: IpAddr) -> Option<IpAddr> {
+    match address {
+        IpAddr::V4(address) => address.to_bits().checked_sub(1).map(|bits| Ipv4Addr::from_bits(bits).into()),
+        IpAddr::V6(address) => address.to_bits().checked_sub(1).map(|bits| Ipv6Addr::from_bits(bits).into()),
+    }
+}
+
 /// The address after one.
-pub(crate) fn next(address: IpAddr) -> Option<IpAddr> {
+pub fn next(address: IpAddr) -> Option<IpAddr> {
     match address {
         IpAddr::V4(address) => address.to_bits().checked_add(1).map(|bits| Ipv4Addr::from_bits(bits).into()),
         IpAddr::V6(address) => address.to_bits().checked_add(1).map(|bits| Ipv6Addr::from_bits(bits).into()),

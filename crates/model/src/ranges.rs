@@ -4,9 +4,9 @@
 //! whatever overlaps, the same addresses are the same ranges, so that what is made of them can be shared.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-use crate::address::{Block, next};
+use crate::address::{Block, next, previous};
 
 /// A set of addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,7 +23,7 @@ impl Ranges {
             let mut first = Some(block.cidr().network());
             // Exceptions are sorted and none holds another.
             for net in block.except() {
-                if let (Some(first), Some(end)) = (first, before(net.network()))
+                if let (Some(first), Some(end)) = (first, previous(net.network()))
                     && first <= end
                 {
                     pieces.push((first, end));
@@ -82,13 +82,6 @@ impl fmt::Display for Ranges {
 
 fn touches(last: IpAddr, first: IpAddr) -> bool {
     first <= last || next(last) == Some(first)
-}
-
-fn before(address: IpAddr) -> Option<IpAddr> {
-    match address {
-        IpAddr::V4(address) => address.to_bits().checked_sub(1).map(|bits| Ipv4Addr::from_bits(bits).into()),
-        IpAddr::V6(address) => address.to_bits().checked_sub(1).map(|bits| Ipv6Addr::from_bits(bits).into()),
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,197 @@
+//! A table of nftables as data: what is compiled, printed and walked is this.
+//!
+//! It has what our programs need of the language and no more. Everything is kept in order, so that the same policies are
+//! the same text.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use palisade_model::address::Family;
+use smol_str::SmolStr;
+
+/// The name of a chain, set, map or counter.
+pub type Name = SmolStr;
+
+/// One table of the family `inet`, which is ours alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Program {
+    /// Chains, by name.
+    pub chains: BTreeMap<Name, Chain>,
+    /// Sets and verdict maps, by name.
+    pub sets: BTreeMap<Name, Set>,
+    /// Counters, by name.
+    pub counters: BTreeSet<Name>,
+}
+
+/// A chain.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Chain {
+    /// Where packets come in, for a base chain; its policy is to accept.
+    pub hook: Option<Hook>,
+    /// In order.
+    pub rules: Vec<Rule>,
+}
+
+/// Where packets meet a base chain. All of ours come after the translation of destinations and before that of sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Hook {
+    /// To this machine.
+    Input,
+    /// Through it.
+    Forward,
+    /// From it.
+    Output,
+}
+
+/// A set, or a verdict map: what it is looked up by, and what is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Set {
+    /// What a key is made of.
+    pub key: Vec<FieldType>,
+    /// What is in it. For a set there are no verdicts, for a map each has one.
+    pub elements: BTreeMap<Key, Option<Verdict>>,
+    /// Whether it is a verdict map.
+    pub is_map: bool,
+    /// What it stands for, for people.
+    pub comment: String,
+}
+
+/// The key of an element: for each field the first and the last value.
+pub type Key = Vec<(Value, Value)>;
+
+/// What can be in a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FieldType {
+    /// `ipv4_addr` or `ipv6_addr`.
+    Address(Family),
+    /// `inet_proto`.
+    Protocol,
+    /// `inet_service`.
+    Port,
+    /// `icmp_type` or `icmpv6_type`.
+    IcmpType(Family),
+    /// `icmp_code` or `icmpv6_code`.
+    IcmpCode(Family),
+}
+
+/// A value of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Value {
+    /// An address.
+    Address(IpAddr),
+    /// A protocol, a port, a type or a code.
+    Number(u16),
+}
+
+/// Something of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Field {
+    /// The source's address.
+    Source(Family),
+    /// The destination's address.
+    Destination(Family),
+    /// The destination's address before it was translated.
+    OriginalDestination(Family),
+    /// The protocol.
+    Protocol,
+    /// The source's port.
+    SourcePort,
+    /// The destination's port.
+    Port,
+    /// The type of ICMP.
+    IcmpType(Family),
+    /// Its code.
+    IcmpCode(Family),
+}
+
+/// A rule: if all of this holds, count, and do that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// What must hold.
+    pub matches: Vec<Match>,
+    /// The counter to count with.
+    pub counter: Option<Name>,
+    /// What to do.
+    pub verdict: Verdict,
+    /// Why it is there, for people.
+    pub comment: Option<String>,
+}
+
+/// A condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Match {
+    /// These fields together are in a set.
+    In(Vec<Field>, Name),
+    /// A field has this value.
+    Is(Field, Value),
+    /// The connection is known, or belongs to one that is.
+    Established,
+    /// A packet of TCP that opens no connection and belongs to none: the rest of one that was cut.
+    LooseTcp,
+    /// From this machine to itself, coming in.
+    LoopbackIn,
+    /// From this machine to itself, going out.
+    LoopbackOut,
+    /// Neighbour discovery of IPv6, without which no address is ever found.
+    NeighbourDiscovery,
+}
+
+/// What happens to a packet.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// It passes this table.
+    Accept,
+    /// It is gone.
+    Drop,
+    /// It is refused, with an answer.
+    Reject,
+    /// Back to whoever jumped here.
+    Return,
+    /// Through another chain, and back if that does not decide.
+    Jump(Name),
+    /// To another chain, and not back here.
+    Goto(Name),
+    /// What a verdict map says about these fields; on with the next rule if it says nothing.
+    Map(Vec<Field>, Name),
+}
+
+// === impl Field ===
+
+impl Field {
+    /// What can be in it.
+    pub fn is_of(self) -> FieldType {
+        match self {
+            Field::Source(family) | Field::Destination(family) | Field::OriginalDestination(family) => {
+                FieldType::Address(family)
+            }
+            Field::Protocol => FieldType::Protocol,
+            Field::SourcePort | Field::Port => FieldType::Port,
+            Field::IcmpType(family) => FieldType::IcmpType(family),
+            Field::IcmpCode(family) => FieldType::IcmpCode(family),
+        }
+    }
+}
+
+// === impl Set ===
+
+impl Set {
+    /// Whether some element is more than one value: the kernel keeps such sets in another way.
+    pub fn has_ranges(&self) -> bool {
+        self.elements.keys().flatten().any(|(first, last)| first != last)
+    }
+}
+
+// === impl Rule ===
+
+impl Rule {
+    /// A rule without a counter.
+    pub fn new(matches: impl IntoIterator<Item = Match>, verdict: Verdict) -> Self {
+        Rule { matches: matches.into_iter().collect(), counter: None, verdict, comment: None }
+    }
+
+    /// With a word about why.
+    #[must_use]
+    pub fn comment(self, comment: impl Into<String>) -> Self {
+        Rule { comment: Some(comment.into()), ..self }
+    }
+}

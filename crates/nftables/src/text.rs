@@ -1,0 +1,194 @@
+//! A program as `nft` reads it.
+
+use std::fmt::{self, Write};
+
+use palisade_model::address::Family;
+
+use crate::program::{Chain, Field, FieldType, Hook, Key, Match, Name, Program, Rule, Set, Value, Verdict};
+
+/// The table that is ours. Nobody else's is ever touched.
+pub const TABLE: &str = "palisade";
+
+/// The longest comment that the kernel keeps.
+const COMMENT: usize = 120;
+
+// === impl Program ===
+
+impl Program {
+    /// The transaction that puts this in the place of whatever was there, all at once.
+    pub fn replace(&self) -> String {
+        format!("add table inet {TABLE}\ndelete table inet {TABLE}\n{self}")
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "table inet {TABLE} {{")?;
+        for counter in &self.counters {
+            writeln!(f, "\tcounter {counter} {{\n\t}}\n")?;
+        }
+        for (name, set) in &self.sets {
+            write_set(f, name, set)?;
+        }
+        // A chain must be there before another goes to it: nft reads them all and then the rules.
+        for (name, chain) in &self.chains {
+            write_chain(f, name, chain)?;
+        }
+        writeln!(f, "}}")
+    }
+}
+
+fn write_set(f: &mut fmt::Formatter<'_>, name: &Name, set: &Set) -> fmt::Result {
+    let kind = if set.is_map { "map" } else { "set" };
+    let key: Vec<&str> = set.key.iter().map(|field| type_name(*field)).collect();
+    let verdict = if set.is_map { " : verdict" } else { "" };
+    writeln!(f, "\t{kind} {name} {{\n\t\ttype {}{verdict}", key.join(" . "))?;
+    if set.has_ranges() {
+        writeln!(f, "\t\tflags interval")?;
+    }
+    if !set.comment.is_empty() {
+        writeln!(f, "\t\tcomment {}", quoted(&set.comment))?;
+    }
+    if !set.elements.is_empty() {
+        let mut elements = Vec::with_capacity(set.elements.len());
+        for (key, verdict) in &set.elements {
+            let mut text = key_text(key);
+            if let Some(verdict) = verdict {
+                text.push_str(" : ");
+                text.push_str(&verdict_text(verdict));
+            }
+            elements.push(text);
+        }
+        writeln!(f, "\t\telements = {{ {} }}", elements.join(",\n\t\t\t     "))?;
+    }
+    writeln!(f, "\t}}\n")
+}
+
+fn write_chain(f: &mut fmt::Formatter<'_>, name: &Name, chain: &Chain) -> fmt::Result {
+    writeln!(f, "\tchain {name} {{")?;
+    if let Some(hook) = chain.hook {
+        let hook = match hook {
+            Hook::Input => "input",
+            Hook::Forward => "forward",
+            Hook::Output => "output",
+        };
+        writeln!(f, "\t\ttype filter hook {hook} priority filter; policy accept;")?;
+    }
+    for rule in &chain.rules {
+        write_rule(f, rule)?;
+    }
+    writeln!(f, "\t}}\n")
+}
+
+fn write_rule(f: &mut fmt::Formatter<'_>, rule: &Rule) -> fmt::Result {
+    let mut text = String::new();
+    for condition in &rule.matches {
+        text.push_str(&match_text(condition));
+        text.push(' ');
+    }
+    let mut counted = text.clone();
+    if let Some(counter) = &rule.counter {
+        write!(counted, "counter name {counter} ")?;
+    }
+    let comment = rule.comment.as_ref().map(|comment| format!(" comment {}", quoted(comment)));
+    let comment = comment.unwrap_or_default();
+    if rule.verdict == Verdict::Reject {
+        // Whoever opens a connection of TCP is told as TCP does it, others by ICMP.
+        let tcp = counted.replacen(&text, &format!("{text}meta l4proto tcp "), 1);
+        writeln!(f, "\t\t{tcp}reject with tcp reset{comment}")?;
+    }
+    writeln!(f, "\t\t{counted}{}{comment}", verdict_text(&rule.verdict))
+}
+
+fn match_text(condition: &Match) -> String {
+    match condition {
+        Match::In(fields, set) => format!("{} @{set}", fields_text(fields)),
+        Match::Is(field, value) => format!("{} {}", field_text(*field), value_text(*value)),
+        Match::LoopbackIn => "iifname lo".to_owned(),
+        Match::LoopbackOut => "oifname lo".to_owned(),
+        Match::Established => "ct state established,related".to_owned(),
+        Match::LooseTcp => "ct state new tcp flags & (fin | syn | rst | ack) != syn".to_owned(),
+        Match::NeighbourDiscovery => "icmpv6 type 133-137".to_owned(),
+    }
+}
+
+fn verdict_text(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Accept => "accept".to_owned(),
+        Verdict::Drop => "drop".to_owned(),
+        Verdict::Reject => "reject with icmpx admin-prohibited".to_owned(),
+        Verdict::Return => "return".to_owned(),
+        Verdict::Jump(chain) => format!("jump {chain}"),
+        Verdict::Goto(chain) => format!("goto {chain}"),
+        Verdict::Map(fields, map) => format!("{} vmap @{map}", fields_text(fields)),
+    }
+}
+
+fn fields_text(fields: &[Field]) -> String {
+    let fields: Vec<&str> = fields.iter().map(|field| field_text(*field)).collect();
+    fields.join(" . ")
+}
+
+fn field_text(field: Field) -> &'static str {
+    match field {
+        Field::Source(Family::V4) => "ip saddr",
+        Field::Source(Family::V6) => "ip6 saddr",
+        Field::Destination(Family::V4) => "ip daddr",
+        Field::Destination(Family::V6) => "ip6 daddr",
+        Field::OriginalDestination(Family::V4) => "ct original ip daddr",
+        Field::OriginalDestination(Family::V6) => "ct original ip6 daddr",
+        Field::Protocol => "meta l4proto",
+        Field::SourcePort => "th sport",
+        Field::Port => "th dport",
+        Field::IcmpType(Family::V4) => "icmp type",
+        Field::IcmpType(Family::V6) => "icmpv6 type",
+        Field::IcmpCode(Family::V4) => "icmp code",
+        Field::IcmpCode(Family::V6) => "icmpv6 code",
+    }
+}
+
+fn type_name(field: FieldType) -> &'static str {
+    match field {
+        FieldType::Address(Family::V4) => "ipv4_addr",
+        FieldType::Address(Family::V6) => "ipv6_addr",
+        FieldType::Protocol => "inet_proto",
+        FieldType::Port => "inet_service",
+        FieldType::IcmpType(Family::V4) => "icmp_type",
+        FieldType::IcmpType(Family::V6) => "icmpv6_type",
+        FieldType::IcmpCode(Family::V4) => "icmp_code",
+        FieldType::IcmpCode(Family::V6) => "icmpv6_code",
+    }
+}
+
+fn key_text(key: &Key) -> String {
+    let fields: Vec<String> = key
+        .iter()
+        .map(|(first, last)| match first == last {
+            true => value_text(*first),
+            false => format!("{}-{}", value_text(*first), value_text(*last)),
+        })
+        .collect();
+    fields.join(" . ")
+}
+
+fn value_text(value: Value) -> String {
+    match value {
+        Value::Address(address) => address.to_string(),
+        Value::Number(number) => number.to_string(),
+    }
+}
+
+/// As a string of nft, in which nothing can end it, and not longer than the kernel keeps.
+fn quoted(text: &str) -> String {
+    let mut clean: String =
+        text.chars().map(|c| if c == '"' || c == '\\' || c.is_control() { '\'' } else { c }).collect();
+    if clean.len() > COMMENT {
+        let mut end = COMMENT - 3;
+        while !clean.is_char_boundary(end) {
+            end -= 1;
+        }
+        clean.truncate(end);
+        clean.push('…');
+    }
+    format!("\"{clean}\"")
+}

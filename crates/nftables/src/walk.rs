@@ -1,0 +1,207 @@
+//! Packets through a program, in memory: what the kernel does with it, as far as our programs go.
+//!
+//! This is how a program is compared with the plain evaluator, for every connection of a small universe, without a kernel. It
+//! is kept honest by the tests that send the same packets through the real one.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use palisade_model::address::Family;
+use thiserror::Error;
+
+use crate::program::{Field, Hook, Key, Match, Name, Program, Set, Value, Verdict};
+
+/// A packet, as far as programs look at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet {
+    /// Where it comes from.
+    pub source: IpAddr,
+    /// Where it goes, after translation.
+    pub destination: IpAddr,
+    /// Where it went before.
+    pub original: IpAddr,
+    /// The number of its protocol.
+    pub protocol: u8,
+    /// Source and destination port, for protocols that have some.
+    pub ports: Option<(u16, u16)>,
+    /// Type and code, for ICMP.
+    pub icmp: Option<(u8, u8)>,
+    /// Whether its connection is known.
+    pub established: bool,
+    /// Whether it may open one, for TCP.
+    pub syn: bool,
+    /// Whether it is from this machine to itself.
+    pub loopback: bool,
+}
+
+/// What became of a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Walked {
+    /// Accept, drop or reject.
+    pub verdict: Verdict,
+    /// The counters that counted it.
+    pub counters: Vec<Name>,
+    /// How many rules were looked at, and how many lookups in sets that took.
+    pub cost: (usize, usize),
+}
+
+/// A program that the kernel would not take. Not retryable: the program is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum WalkError {
+    /// A chain that is not there.
+    #[error("there is no chain {0}")]
+    Chain(Name),
+    /// A set that is not there, or is of another sort.
+    #[error("there is no set or map {0} for this")]
+    Set(Name),
+    /// Chains that call each other too deep: the kernel allows 16.
+    #[error("jumps more than 16 deep at {0}")]
+    Depth(Name),
+}
+
+/// The kernel's limit of jumps inside of jumps.
+const DEEPEST: usize = 16;
+
+// === impl Program ===
+
+impl Program {
+    /// What becomes of a packet at a hook: it passes every base chain there unless one stops it.
+    pub fn walk(&self, hook: Hook, packet: &Packet) -> Result<Walked, WalkError> {
+        let mut walk = Walk { program: self, packet, counters: Vec::new(), cost: (0, 0) };
+        for (name, chain) in &self.chains {
+            if chain.hook == Some(hook)
+                && let Some(verdict) = walk.chain(name, 0)?
+                && verdict != Verdict::Accept
+            {
+                return Ok(Walked { verdict, counters: walk.counters, cost: walk.cost });
+            }
+        }
+        Ok(Walked { verdict: Verdict::Accept, counters: walk.counters, cost: walk.cost })
+    }
+}
+
+struct Walk<'a> {
+    program: &'a Program,
+    packet: &'a Packet,
+    counters: Vec<Name>,
+    cost: (usize, usize),
+}
+
+// === impl Walk ===
+
+impl Walk<'_> {
+    /// What a chain decides; nothing if it comes to its end.
+    fn chain(&mut self, name: &Name, depth: usize) -> Result<Option<Verdict>, WalkError> {
+        if depth > DEEPEST {
+            return Err(WalkError::Depth(name.clone()));
+        }
+        let chain = self.program.chains.get(name).ok_or_else(|| WalkError::Chain(name.clone()))?;
+        for rule in &chain.rules {
+            self.cost.0 += 1;
+            let mut holds = true;
+            for condition in &rule.matches {
+                holds = holds && self.holds(condition)?;
+            }
+            if !holds {
+                continue;
+            }
+            let verdict = match &rule.verdict {
+                Verdict::Map(fields, map) => match self.look_up(fields, map, true)? {
+                    Some(Some(verdict)) => verdict,
+                    _ => continue,
+                },
+                other => other.clone(),
+            };
+            self.counters.extend(rule.counter.clone());
+            match verdict {
+                Verdict::Accept | Verdict::Drop | Verdict::Reject => return Ok(Some(verdict)),
+                Verdict::Return => return Ok(None),
+                Verdict::Goto(to) => return self.chain(&to, depth + 1),
+                Verdict::Jump(to) => {
+                    if let Some(decided) = self.chain(&to, depth + 1)? {
+                        return Ok(Some(decided));
+                    }
+                }
+                Verdict::Map(..) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn holds(&mut self, condition: &Match) -> Result<bool, WalkError> {
+        Ok(match condition {
+            Match::In(fields, set) => self.look_up(fields, set, false)?.is_some(),
+            Match::Is(field, value) => self.field(*field) == Some(*value),
+            Match::LoopbackIn | Match::LoopbackOut => self.packet.loopback,
+            Match::Established => self.packet.established,
+            Match::LooseTcp => self.packet.protocol == TCP && !self.packet.established && !self.packet.syn,
+            Match::NeighbourDiscovery => {
+                self.packet.protocol == ICMP6 && matches!(self.packet.icmp, Some((133..=137, _)))
+            }
+        })
+    }
+
+    /// Whether the fields are in a set, and with which verdict; nothing either if the packet has no such field.
+    fn look_up(
+        &mut self,
+        fields: &[Field],
+        name: &Name,
+        map: bool,
+    ) -> Result<Option<Option<Verdict>>, WalkError> {
+        let set = self.program.sets.get(name).filter(|set| set.is_map == map);
+        let set = set.ok_or_else(|| WalkError::Set(name.clone()))?;
+        if fields.iter().map(|field| field.is_of()).ne(set.key.iter().copied()) {
+            return Err(WalkError::Set(name.clone()));
+        }
+        self.cost.1 += 1;
+        let values: Option<Vec<Value>> = fields.iter().map(|field| self.field(*field)).collect();
+        Ok(values.and_then(|values| set.find(&values)))
+    }
+
+    fn field(&self, field: Field) -> Option<Value> {
+        let packet = self.packet;
+        let address =
+            |address: IpAddr, family| (Family::of(address) == family).then_some(Value::Address(address));
+        let icmp = |family: Family| {
+            let own = if family == Family::V4 { ICMP } else { ICMP6 };
+            packet.icmp.filter(|_| packet.protocol == own)
+        };
+        match field {
+            Field::Source(family) => address(packet.source, family),
+            Field::Destination(family) => address(packet.destination, family),
+            Field::OriginalDestination(family) => address(packet.original, family),
+            Field::Protocol => Some(Value::Number(packet.protocol.into())),
+            Field::SourcePort => packet.ports.map(|(source, _)| Value::Number(source)),
+            Field::Port => packet.ports.map(|(_, destination)| Value::Number(destination)),
+            Field::IcmpType(family) => icmp(family).map(|(kind, _)| Value::Number(kind.into())),
+            Field::IcmpCode(family) => icmp(family).map(|(_, code)| Value::Number(code.into())),
+        }
+    }
+}
+
+/// Protocol numbers.
+pub const ICMP: u8 = 1;
+/// TCP.
+pub const TCP: u8 = 6;
+/// UDP.
+pub const UDP: u8 = 17;
+/// SCTP.
+pub const SCTP: u8 = 132;
+/// ICMPv6.
+pub const ICMP6: u8 = 58;
+
+// === impl Set ===
+
+impl Set {
+    /// The element that holds these values, and its verdict.
+    fn find(&self, values: &[Value]) -> Option<Option<Verdict>> {
+        let exact: Key = values.iter().map(|value| (*value, *value)).collect();
+        if let Some(verdict) = self.elements.get(&exact) {
+            return Some(verdict.clone());
+        }
+        let holds =
+            |key: &Key| key.iter().zip(values).all(|((first, last), value)| first <= value && value <= last);
+        let elements: &BTreeMap<Key, Option<Verdict>> = &self.elements;
+        elements.iter().find(|(key, _)| holds(key)).map(|(_, verdict)| verdict.clone())
+    }
+}

@@ -1,0 +1,243 @@
+//! The compiled program says to every packet what the plain evaluator says to its connection: on random worlds of all
+//! dialects, on each node of them, for each end of each connection.
+
+// clippy.toml lets tests unwrap, and does not know that all of this file is one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../../engine/tests/pool/mod.rs"]
+mod pool;
+#[path = "../../engine/tests/walk/mod.rs"]
+mod walk;
+#[path = "../../engine/tests/world/mod.rs"]
+mod world;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use palisade_engine::delta::Content;
+use palisade_engine::view::View;
+use palisade_engine::{Engine, Event, Item, Key};
+use palisade_model::evaluate::evaluate;
+use palisade_model::flow::{Flow, Party, Who};
+use palisade_model::matching::Context;
+use palisade_model::options::Options;
+use palisade_model::policy::Direction;
+use palisade_model::snapshot::Snapshot;
+use palisade_model::trace::{Because, Side, Verdict};
+use palisade_model::traffic::{Protocol, Traffic};
+use palisade_nftables::compile::compile;
+use palisade_nftables::program::{Hook, Program, Verdict as Said};
+use palisade_nftables::walk::{ICMP, ICMP6, Packet, SCTP, TCP, UDP};
+
+use pool::{Dice, pool};
+use world::objects;
+
+const NODES: [&str; 3] = ["n0", "n1", "n2"];
+
+/// Programs of each node, for one direction alone.
+struct Programs {
+    egress: Vec<Program>,
+    ingress: Vec<Program>,
+}
+
+impl Programs {
+    fn of(view: &View) -> Self {
+        let whole = NODES.map(|node| compile(&view.part_of(node), node).program);
+        let without = |maps: [&str; 2], chain: &str| -> Vec<Program> {
+            let mut programs = whole.to_vec();
+            for program in &mut programs {
+                for map in maps {
+                    program.sets.get_mut(map).unwrap().elements.clear();
+                }
+                if let Some(chain) = program.chains.get_mut(chain) {
+                    chain.rules.clear();
+                }
+            }
+            programs
+        };
+        Programs {
+            egress: without(["to_pod4", "to_pod6"], "in_node"),
+            ingress: without(["from_pod4", "from_pod6"], "eg_node"),
+        }
+    }
+}
+
+/// The node that somebody is on, or is.
+fn home(snapshot: &Snapshot, party: Party) -> Option<usize> {
+    let name = match party.who {
+        Who::Pod(pod) => snapshot.pods()[pod].node.clone()?,
+        Who::Node(node) => snapshot.nodes()[node].name.clone(),
+        Who::Outside => return None,
+    };
+    NODES.iter().position(|node| *node == name)
+}
+
+fn packet(snapshot: &Snapshot, flow: &Flow) -> Option<Packet> {
+    let (source, destination) = (flow.source.address?, flow.destination.address?);
+    if source.is_ipv4() != destination.is_ipv4() {
+        return None;
+    }
+    let original = match flow.via {
+        None => destination,
+        Some(via) => {
+            let addresses = &snapshot.services()[via].addresses;
+            *addresses.iter().find(|address| address.is_ipv4() == destination.is_ipv4())?
+        }
+    };
+    let traffic = flow.traffic;
+    let ports = traffic.protocol.has_ports().then_some((traffic.source_port.unwrap_or(40000), traffic.port));
+    let ping = if source.is_ipv4() { 8 } else { 128 };
+    let icmp = (traffic.protocol == Protocol::Icmp)
+        .then(|| traffic.icmp.map_or((ping, 0), |(kind, code)| (kind, code.unwrap_or(0))));
+    let protocol = match traffic.protocol {
+        Protocol::Tcp => TCP,
+        Protocol::Udp => UDP,
+        Protocol::Sctp => SCTP,
+        Protocol::Icmp if source.is_ipv4() => ICMP,
+        Protocol::Icmp => ICMP6,
+        Protocol::Igmp => 2,
+    };
+    Some(Packet {
+        source,
+        destination,
+        original,
+        protocol,
+        ports,
+        icmp,
+        established: false,
+        syn: true,
+        loopback: false,
+    })
+}
+
+/// Where a packet meets the program of a node, of the two ends' nodes.
+fn hook(context: &Context<'_>, flow: &Flow, direction: Direction, node: usize) -> Option<Hook> {
+    let is_node = |party: Party| {
+        context.node_of(party).is_some_and(|at| context.snapshot.nodes()[at].name == NODES[node])
+            || matches!(party.who, Who::Pod(pod) if {
+                let pod = &context.snapshot.pods()[pod];
+                pod.host_network && pod.node.as_deref() == Some(NODES[node])
+            })
+    };
+    let (own, other) = Context::ends(flow, direction);
+    let from_node = is_node(flow.source)
+        || (direction == Direction::Ingress
+            && matches!(own.who, Who::Pod(pod) if context.is_own_node(other, pod)));
+    match (from_node, is_node(flow.destination)) {
+        (true, true) => None,
+        (true, false) => Some(Hook::Output),
+        (false, true) => Some(Hook::Input),
+        (false, false) => Some(Hook::Forward),
+    }
+}
+
+/// Whether an address is one party's alone.
+fn claims(snapshot: &Snapshot) -> BTreeMap<IpAddr, usize> {
+    let mut claims: BTreeMap<IpAddr, usize> = BTreeMap::new();
+    for pod in snapshot.pods().iter().filter(|pod| !pod.terminated && !pod.host_network) {
+        for address in &pod.addresses {
+            *claims.entry(*address).or_default() += 1;
+        }
+    }
+    for node in snapshot.nodes() {
+        for address in &node.addresses {
+            *claims.entry(*address).or_default() += 1;
+        }
+    }
+    claims
+}
+
+fn flows(snapshot: &Snapshot) -> Vec<Flow> {
+    let traffic = [
+        Traffic::new(Protocol::Tcp, 80),
+        Traffic { source_port: Some(4000), ..Traffic::new(Protocol::Tcp, 81) },
+        Traffic::new(Protocol::Tcp, 81),
+        Traffic::new(Protocol::Udp, 53),
+        Traffic::new(Protocol::Sctp, 80),
+        Traffic::new(Protocol::Icmp, 0),
+        Traffic { icmp: Some((3, Some(1))), ..Traffic::new(Protocol::Icmp, 0) },
+    ];
+    world::flows(snapshot, &traffic)
+}
+
+fn agree(view: &View, state: &BTreeMap<Key, Item>) -> usize {
+    let snapshot = Snapshot::new(objects(state));
+    let programs = Programs::of(view);
+    let options = Options::default();
+    let context = Context { snapshot: &snapshot, options };
+    let claims = claims(&snapshot);
+    let alone =
+        |party: Party| party.address.is_none_or(|address| claims.get(&address).copied().unwrap_or(0) < 2);
+    let gates =
+        view.rules().values().any(|rule| matches!(&*view.sets()[&rule.subject].content, Content::Service(_)));
+    let conditional =
+        |side: &Side| matches!(&side.because, Because::Rule(decision) if !decision.conditions.is_empty());
+    let mut checked = 0;
+    for flow in flows(&snapshot) {
+        let itself = flow.source.who == flow.destination.who;
+        if itself || !alone(flow.source) || !alone(flow.destination) {
+            continue;
+        }
+        let Some(packet) = packet(&snapshot, &flow) else { continue };
+        let plain = evaluate(&snapshot, &flow, &options);
+        for (direction, side) in [(Direction::Egress, &plain.egress), (Direction::Ingress, &plain.ingress)] {
+            let (own, _) = Context::ends(&flow, direction);
+            let Some(node) = home(&snapshot, own) else { continue };
+            let gated = gates && direction == Direction::Ingress && context.entrance(&flow).is_some();
+            let Some(hook) = hook(&context, &flow, direction, node) else { continue };
+            if gated || conditional(side) {
+                continue;
+            }
+            let programs = if direction == Direction::Egress { &programs.egress } else { &programs.ingress };
+            let walked = programs[node].walk(hook, &packet).unwrap();
+            let expected = match side.verdict {
+                Verdict::Allow => Said::Accept,
+                Verdict::Deny => Said::Drop,
+                Verdict::Reject => Said::Reject,
+            };
+            assert_eq!(
+                walked.verdict, expected,
+                "{direction} at {} {hook:?}: {packet:?}\n{side:#?}\n{:#?}",
+                NODES[node], programs[node]
+            );
+            checked += 1;
+        }
+    }
+    checked
+}
+
+#[test]
+fn the_program_says_what_the_plain_evaluator_says() {
+    let pool = pool();
+    let mut checked = 0;
+    for seed in 0..60 {
+        let mut dice = Dice(seed);
+        let mut engine = Engine::default();
+        let mut state: BTreeMap<Key, Item> = BTreeMap::new();
+        for step in 0..200 {
+            let variants = &pool[dice.roll(pool.len())];
+            let item = variants[dice.roll(variants.len())].clone();
+            let key = item.key();
+            if dice.roll(5) == 0 {
+                state.remove(&key);
+                engine.apply(Event::Delete(key));
+            } else {
+                state.insert(key, item.clone());
+                engine.apply(Event::Apply(item));
+            }
+            if step % 10 == 9 {
+                checked += agree(&engine.view(), &state);
+            }
+        }
+        // The same from scratch, to the byte.
+        let mut fresh = Engine::default();
+        for item in state.values().rev().cloned() {
+            fresh.apply(Event::Apply(item));
+        }
+        for node in NODES {
+            let program = |engine: &Engine| compile(&engine.view().part_of(node), node);
+            assert_eq!(program(&engine), program(&fresh));
+        }
+    }
+    assert!(checked > 300_000, "{checked}");
+}
