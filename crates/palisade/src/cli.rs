@@ -167,8 +167,11 @@ pub struct TestArgs {
 
 /// Print policies in another form.
 ///
-/// Thorium's policies become Kubernetes NetworkPolicy objects: one for each policy in the namespace of each of its
-/// groups, base policies in every group. They allow what the policies allow, and nothing else.
+/// --to kubernetes: Thorium's policies become Kubernetes NetworkPolicy objects: one for each policy in the namespace of
+/// each of its groups, base policies in every group. They allow what the policies allow, and nothing else.
+///
+/// --to nftables: policies of all dialects become one table for the kernel of a node, as `nft -f` reads it. It replaces
+/// the table `inet palisade` at once and touches no other. Comments name the policy and rule behind each verdict.
 ///
 /// Exit code: 0 printed, 1 the input has errors (nothing is printed), 2 nothing to compile, or a file could not be read.
 #[derive(Debug, Args)]
@@ -177,7 +180,8 @@ pub struct TestArgs {
     after_help = "\
 Examples:
   palisade compile --to kubernetes -f examples/thorium
-  palisade compile --to kubernetes -f thorium.yml -f instance.yaml -f policies/ --output json"
+  palisade compile --to kubernetes -f thorium.yml -f instance.yaml -f policies/ --output json
+  palisade compile --to nftables --node worker-1 -f examples/shop"
 )]
 pub struct CompileArgs {
     /// What to print
@@ -187,7 +191,10 @@ pub struct CompileArgs {
     pub input: InputArgs,
     #[command(flatten)]
     pub thorium: ThoriumArgs,
-    /// How to print it
+    /// The node to compile for, with --to nftables; not needed if all pods run on one
+    #[arg(long, value_name = "NAME")]
+    pub node: Option<String>,
+    /// How to print objects
     #[arg(long, short, value_enum, default_value_t = CompileOutput::Yaml, value_name = "FORMAT")]
     pub output: CompileOutput,
 }
@@ -320,8 +327,10 @@ pub enum TestOutput {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CompileTo {
-    /// Kubernetes NetworkPolicy objects
+    /// Kubernetes NetworkPolicy objects, of Thorium's policies
     Kubernetes,
+    /// The program for the kernel of one node, of all policies
+    Nftables,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

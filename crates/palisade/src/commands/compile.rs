@@ -15,14 +15,22 @@ use crate::input;
 use crate::print::diagnostics::{counts, render, texts};
 use crate::print::style::Look;
 
+mod nftables;
+
 pub fn run(arguments: &CompileArgs, color: ColorChoice) -> Outcome {
+    match arguments.to {
+        CompileTo::Kubernetes => kubernetes(arguments, color),
+        CompileTo::Nftables => nftables::run(arguments, color),
+    }
+}
+
+fn kubernetes(arguments: &CompileArgs, color: ColorChoice) -> Outcome {
     let look = Look::stderr(color);
     let fail = |message: String| Outcome {
         out: String::new(),
         err: format!("{} {message}\n", look.bad("error:")),
         code: UNANSWERED,
     };
-    let CompileTo::Kubernetes = arguments.to;
     let mut input = input::read(&arguments.input.files);
     if let Some(refusal) = input.refusal() {
         return fail(refusal);

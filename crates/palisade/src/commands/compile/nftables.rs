@@ -1,0 +1,72 @@
+//! `palisade compile --to nftables`: the program for one node, from the index's view of it.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use palisade_engine::Engine;
+use palisade_model::diagnostic::Diagnostic;
+use palisade_model::snapshot::Snapshot;
+use palisade_nftables::compile::compile;
+
+use super::super::{NO, UNANSWERED, YES};
+use crate::Outcome;
+use crate::cli::{ColorChoice, CompileArgs};
+use crate::input;
+use crate::print::diagnostics::{counts, render, texts};
+use crate::print::style::Look;
+
+pub fn run(arguments: &CompileArgs, color: ColorChoice) -> Outcome {
+    let look = Look::stderr(color);
+    let fail = |message: &str| Outcome {
+        out: String::new(),
+        err: format!("{} {message}\n", look.bad("error:")),
+        code: UNANSWERED,
+    };
+    let mut input = input::read(&arguments.input.files);
+    if let Some(refusal) = input.refusal() {
+        return fail(&refusal);
+    }
+    let objects = input::world(&mut input, arguments.thorium).into_objects();
+    // A program from half of the policies is not what anybody wants in a kernel.
+    let errors: Vec<Diagnostic> = input.found.iter().filter(|finding| finding.is_error()).cloned().collect();
+    if !errors.is_empty() {
+        let texts = texts(&input.sources);
+        let mut err: String = errors.iter().map(|error| render(error, &texts, look) + "\n").collect();
+        let _ = writeln!(err, "{}: nothing is compiled", counts(&errors));
+        return Outcome { out: String::new(), err, code: NO };
+    }
+    let snapshot = Snapshot::new(objects.clone());
+    let node = match node(arguments, &snapshot) {
+        Ok(node) => node,
+        Err(message) => return fail(&message),
+    };
+    let view = Engine::of(&objects, &snapshot).view();
+    let compiled = compile(&view.part_of(&node), &node);
+    let mut out = format!("# Policies for node {node}, from {}.\n", input::describe(&arguments.input.files));
+    out.push_str(
+        "# Load it with: nft -f FILE. It replaces the table inet palisade at once, and touches no other.\n",
+    );
+    out.push_str(&compiled.program.replace());
+    let lacks = compiled.lacks.iter();
+    let err = lacks.map(|lack| format!("{} {lack}\n", look.warning("warning:"))).collect();
+    Outcome { out, err, code: YES }
+}
+
+/// The node that is meant.
+fn node(arguments: &CompileArgs, snapshot: &Snapshot) -> Result<String, String> {
+    let of_pods = snapshot.pods().iter().filter_map(|pod| pod.node.as_ref());
+    let known: BTreeSet<&str> =
+        of_pods.chain(snapshot.nodes().iter().map(|node| &node.name)).map(|name| name.as_str()).collect();
+    let list = || known.iter().copied().collect::<Vec<_>>().join(", ");
+    let place = input::describe(&arguments.input.files);
+    match (&arguments.node, known.len()) {
+        (Some(node), _) if known.contains(node.as_str()) => Ok(node.clone()),
+        (Some(node), 0) => Err(format!("there is no node {node} in {place}, and no other")),
+        (Some(node), _) => Err(format!("there is no node {node} in {place}: there are {}", list())),
+        (None, 0) => {
+            Err(format!("no pod of {place} runs on a node, and no node is there: nothing to compile for"))
+        }
+        (None, 1) => Ok(list()),
+        (None, _) => Err(format!("name the node to compile for with --node: {}", list())),
+    }
+}
