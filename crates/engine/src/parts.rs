@@ -37,8 +37,9 @@ enum Has {
 }
 
 impl View {
-    /// Takes the next delta, and says for each of these nodes what it is to take. A node's part never has a number for
-    /// needs: it is what the node needs.
+    /// Takes the next delta, and says for each of these nodes what it is to take. There are no needs in it: it is what the
+    /// node needs. What comes to the node with a delta comes as it is after it, so where a namespace changes that other
+    /// rules of the node name too, the part is for applying at once.
     pub fn follow_for(&mut self, delta: &Delta, nodes: &[&str]) -> Result<Vec<Delta>, OutOfStep> {
         let mut gone = Gone::default();
         for change in &delta.changes {
