@@ -106,7 +106,7 @@ impl Case {
                 let engine = Engine::of(&objects, &snapshot);
                 let flows = flows(&snapshot, FLOWS);
                 let flows: Vec<Flow> = flows.iter().filter_map(|flow| engine.flow(&snapshot, flow)).collect();
-                asking(&flows, |flow| engine.verdict(flow, &options))
+                asking(&flows, |flow| engine.verdict(flow, &options).unwrap_or(Verdict::Deny))
             }
         }
     }

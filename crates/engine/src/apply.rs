@@ -66,6 +66,9 @@ impl Engine {
 
     fn apply_pod(&mut self, pod: &Pod) {
         let found = self.endpoints.find(&pod.namespace, &pod.name, sort(pod).as_deref());
+        if found.is_some_and(|at| self.endpoints.is_same(at, pod)) {
+            return;
+        }
         let before = found.map(|at| {
             let sets = self.endpoints.class_of(at).map(|class| class.holders().collect());
             (self.endpoints.pods[at].member.clone(), sets.unwrap_or_default())

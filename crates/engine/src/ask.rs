@@ -83,9 +83,10 @@ impl Engine {
         self.services.find(&name).map(|at| at as usize)
     }
 
-    /// The policies that apply to a pod, each set's in turn and in no order; a policy may come more than once.
+    /// The policies that apply to a pod, each set's in turn and in no order; a policy may come more than once. None if there
+    /// is no such pod.
     pub fn policies_of(&self, pod: usize) -> impl Iterator<Item = &Arc<Object>> {
-        let class = self.endpoints.class_of(number(pod));
+        let class = self.endpoints.class_at(number(pod));
         let sets = class.map(|class| class.sets.as_slice()).unwrap_or_default();
         let policies = sets.iter().flat_map(|(set, _)| &self.sets.sets[*set].policies);
         policies.map(|policy| self.policies.object(*policy))
@@ -94,7 +95,7 @@ impl Engine {
     /// The policies that name a pod at the other end of one of their rules, each once and in order. Rules that are about
     /// anybody, or about addresses, do not name it. This looks at every rule: it is for people who ask.
     pub fn policies_naming(&self, pod: usize) -> Vec<&Arc<Object>> {
-        let Some(class) = self.endpoints.class_of(number(pod)) else { return Vec::new() };
+        let Some(class) = self.endpoints.class_at(number(pod)) else { return Vec::new() };
         let rows = self.rows.iter().map(|(_, entry)| &entry.row);
         let naming = rows.filter(|row| row.peers.as_slice().iter().any(|set| class.is_in(*set)));
         let mut objects: Vec<&Arc<Object>> = naming.map(|row| self.policies.object(row.policy)).collect();
@@ -103,12 +104,21 @@ impl Engine {
         objects
     }
 
-    /// What becomes of a connection between places of this index: [`Engine::flow`], [`Engine::pod_at`].
-    pub fn verdict(&self, flow: &Flow, options: &Options) -> Verdict {
-        match self.side(flow, options, Direction::Egress) {
+    /// What becomes of a connection between places of this index ([`Engine::flow`], [`Engine::pod_at`]); nothing if somebody
+    /// in it is not there. Places are good until the next event.
+    pub fn verdict(&self, flow: &Flow, options: &Options) -> Option<Verdict> {
+        let is_here = |party: Party| match party.who {
+            Who::Pod(pod) => self.endpoints.pods.get(number(pod)).is_some(),
+            Who::Node(node) => self.hosts.node(number(node)).is_some(),
+            Who::Outside => true,
+        };
+        if !is_here(flow.source) || !is_here(flow.destination) {
+            return None;
+        }
+        Some(match self.side(flow, options, Direction::Egress) {
             Verdict::Allow => self.side(flow, options, Direction::Ingress),
             refused => refused,
-        }
+        })
     }
 
     fn side(&self, flow: &Flow, options: &Options, direction: Direction) -> Verdict {
@@ -221,7 +231,7 @@ impl Asked<'_> {
 
     /// HTTP and TLS are inside of TCP: what conditions on them cannot hold for is dropped.
     fn fulfils_conditions(&self, row: &Row) -> bool {
-        let carried = self.engine.policies.carried(row.policy, row.rule);
+        let carried = self.engine.policies.carried(row);
         carried.conditions().is_empty() || self.flow.traffic.protocol == Protocol::Tcp
     }
 
@@ -236,7 +246,7 @@ impl Asked<'_> {
 
     fn carries(&self, row: &Row) -> bool {
         let traffic = self.flow.traffic;
-        let carried = self.engine.policies.carried(row.policy, row.rule);
+        let carried = self.engine.policies.carried(row);
         match row.port {
             None => match carried.traffic() {
                 TrafficMatches::Any => true,

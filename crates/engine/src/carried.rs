@@ -57,10 +57,25 @@ impl Carried {
             },
             _ => None,
         };
+        // A name twice, or once for all protocols and once for one, is one.
+        let mut names: Vec<Named> = Vec::new();
+        for one in all.iter().filter_map(named) {
+            let covers = |other: &Named| {
+                (&other.name, other.source) == (&one.name, one.source)
+                    && (other.protocol.is_none() || other.protocol == one.protocol)
+            };
+            if !names.iter().any(covers) {
+                let redundant = |other: &Named| {
+                    (&other.name, other.source) == (&one.name, one.source) && one.protocol.is_none()
+                };
+                names.retain(|other| !redundant(other));
+                names.push(one);
+            }
+        }
         let plain = all.iter().filter(|one| named(one).is_none()).cloned().collect();
         Carried {
             traffic: TrafficMatches::Of(plain),
-            named: all.iter().filter_map(named).collect(),
+            named: names.into(),
             layer7: rule.layer7.clone(),
             edition: 0,
         }
@@ -72,7 +87,7 @@ impl Carried {
     }
 
     /// What a row is about: the traffic that has numbers, or what one of the names stands for.
-    pub(crate) fn traffic_of(&self, port: Option<(u16, Protocol, u16)>) -> TrafficMatches {
+    pub(crate) fn traffic_of(&self, port: Option<(u32, Protocol, u16)>) -> TrafficMatches {
         let Some((named, protocol, number)) = port else { return self.traffic.clone() };
         let port = TrafficMatch::Ports(protocol, PortRange::single(number));
         TrafficMatches::Of(vec![match self.named[named as usize].source {

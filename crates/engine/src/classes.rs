@@ -204,6 +204,13 @@ impl Engine {
         }
     }
 
+    /// Puts together what no rule tells apart any more: labels that the last set to ask for them is gone of. It takes a walk
+    /// over all pods and changes nothing that anybody sees; a quiet moment is a good one, and a list of everything does it.
+    pub fn tidy(&mut self) {
+        let shapes = self.endpoints.shapes.tidy();
+        self.reclass(&shapes);
+    }
+
     /// The labels of a namespace have changed: its classes are in other sets now.
     pub(crate) fn relabelled(&mut self, namespace: u32, before: &Namespace) {
         let after = &self.endpoints.namespaces[namespace].namespace;

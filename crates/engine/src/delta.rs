@@ -170,7 +170,7 @@ pub type Members = SmallVec<[Arc<Member>; 1]>;
 pub struct Rule {
     /// The policy it comes from.
     pub policy: PolicyId,
-    /// Its place among the policy's rules; none for an isolation.
+    /// Its place among the policy's rules of its direction ([`Origin::rule`]); none for an isolation.
     pub rule: Option<u32>,
     /// Its direction; an isolation may be for both.
     pub directions: Directions,
@@ -241,6 +241,16 @@ pub enum Part {
     Subject,
     /// All of its members.
     Addresses,
+}
+
+// === impl Origin ===
+
+impl Origin {
+    /// Where a rule comes from; none for an isolation.
+    pub fn rule(&self, rule: &Rule) -> Option<&RuleOrigin> {
+        let mut own = self.rules.iter().filter(|origin| rule.directions.contains(origin.direction));
+        own.nth(rule.rule? as usize)
+    }
 }
 
 // === impl Directions ===

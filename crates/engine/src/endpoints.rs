@@ -42,7 +42,7 @@ pub(crate) struct PodEntry {
     pub(crate) namespace: u32,
     shape: u32,
     place_in_shape: u32,
-    /// Its class, and its place there. Pods that no selector finds have none.
+    /// Its class, and its place there. Pods that no selector finds have none, and a place among the others.
     pub(crate) class: u32,
     place_in_class: u32,
     /// The node it runs on, by number.
@@ -85,6 +85,14 @@ impl Class {
 // === impl Endpoints ===
 
 impl Endpoints {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pods.len() + self.namespaces.len() + self.classes.len() == 0
+            && self.namespace_by_name.is_empty()
+            && self.class_by_content.is_empty()
+            && self.namespace_by_label.is_empty()
+            && self.shapes.is_empty()
+    }
+
     pub(crate) fn namespace_of(&self, pod: u32) -> &Namespace {
         &self.namespaces[self.pods[pod].namespace].namespace
     }
@@ -92,6 +100,11 @@ impl Endpoints {
     pub(crate) fn class_of(&self, pod: u32) -> Option<&Class> {
         let class = self.pods[pod].class;
         (class != NONE).then(|| &self.classes[class])
+    }
+
+    /// The same for a place that may be nobody's.
+    pub(crate) fn class_at(&self, pod: u32) -> Option<&Class> {
+        self.pods.get(pod).and_then(|_| self.class_of(pod))
     }
 
     pub(crate) fn kind(&self, class: &Class) -> &Kind {
@@ -145,7 +158,9 @@ impl Endpoints {
         });
         self.shapes.shapes[shape].pods.push(at);
         if !self.is_selectable(at) {
-            self.namespaces[namespace].others.push(at);
+            let others = &mut self.namespaces[namespace].others;
+            self.pods[at].place_in_class = number(others.len());
+            others.push(at);
         }
         self.pod_by_name.insert(hash, at);
         (at, new)
@@ -171,8 +186,26 @@ impl Endpoints {
         }
         let home = &mut self.namespaces[entry.namespace];
         home.pods -= 1;
-        home.others.retain(|other| *other != pod);
+        if entry.host_network || entry.terminated {
+            home.others.swap_remove(entry.place_in_class as usize);
+            if let Some(moved) = home.others.get(entry.place_in_class as usize) {
+                self.pods[*moved].place_in_class = entry.place_in_class;
+            }
+        }
         self.forget_namespace(entry.namespace)
+    }
+
+    /// Whether a pod is as it was.
+    pub(crate) fn is_same(&self, at: u32, pod: &Pod) -> bool {
+        let entry = &self.pods[at];
+        let shape = &self.shapes.shapes[entry.shape];
+        entry.member.addresses.as_slice() == pod.addresses
+            && entry.member.node == pod.node
+            && (entry.host_network, entry.terminated, entry.ready)
+                == (pod.host_network, pod.terminated, pod.ready)
+            && *entry.host_addresses == *pod.host_addresses
+            && (&shape.labels, &*shape.ports, &shape.account, shape.external)
+                == (&pod.labels, &*pod.ports, &pod.account, pod.external)
     }
 
     /// All pods of a namespace.

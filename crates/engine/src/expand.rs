@@ -94,7 +94,7 @@ impl Engine {
         if matches!(&row.peers, PeerSets::Of(none) if none.is_empty()) {
             return;
         }
-        let carried = self.policies.carried(row.policy, row.rule);
+        let carried = self.policies.carried(&row);
         let (names, plain) = (carried.named.len(), carried.has_plain());
         for named in 0..names {
             self.make_named(&row, named, made);
@@ -223,17 +223,24 @@ impl Engine {
         let mut blocks: Vec<Cow<'_, Block>> = Vec::new();
         for peer in peers {
             match peer {
-                Peer::Pods(set) if is_absolute(set) => sets.push(self.take_set(Wanted::Pods(set, None))),
+                Peer::Pods(set) if is_absolute(set) => {
+                    sets.push(self.take_set(Wanted::Pods(&canonical(set), None)));
+                }
                 Peer::Pods(set) => relative.push(set.clone()),
                 Peer::Addresses(block) => blocks.push(Cow::Borrowed(block)),
                 Peer::Nodes(selector) => sets.push(self.take_set(Wanted::Nodes(selector))),
-                Peer::Names(names) => sets.push(self.take_set(Wanted::Names(names))),
+                Peer::Names(names) => {
+                    let mut names = names.clone();
+                    names.sort();
+                    names.dedup();
+                    sets.push(self.take_set(Wanted::Names(&names)));
+                }
                 Peer::Service(name) => sets.push(self.take_set(Wanted::Service(name))),
                 Peer::Group(group) => {
                     for member in self.groups.members(group) {
                         match member {
                             Members::Pods(set) if is_absolute(&set) => {
-                                sets.push(self.take_set(Wanted::Pods(&set, None)));
+                                sets.push(self.take_set(Wanted::Pods(&canonical(&set), None)));
                             }
                             Members::Pods(set) => relative.push(set),
                             Members::Nodes(selector) => sets.push(self.take_set(Wanted::Nodes(&selector))),
@@ -273,7 +280,7 @@ fn is_absolute(set: &PodSet) -> bool {
 /// it has them at all.
 fn absolute(set: &PodSet) -> Option<Cow<'_, PodSet>> {
     let namespaces = match &set.namespaces {
-        Namespaces::Named(_) | Namespaces::Matching(_) => return Some(Cow::Borrowed(set)),
+        Namespaces::Named(_) | Namespaces::Matching(_) => return Some(canonical(set)),
         Namespaces::Own => Selector::everything(),
         Namespaces::SameLabels(keys) if !keys.is_empty() => {
             Selector::new(keys.iter().map(|key| Requirement::new(key.clone(), Operator::Exists)))
@@ -281,6 +288,19 @@ fn absolute(set: &PodSet) -> Option<Cow<'_, PodSet>> {
         Namespaces::SameLabels(_) | Namespaces::NotSameLabels(_) => return None,
     };
     Some(Cow::Owned(PodSet { namespaces: Namespaces::Matching(namespaces), ..set.clone() }))
+}
+
+/// The same set in the one way to write it: a namespace that is selected by the label with its name is named.
+fn canonical(set: &PodSet) -> Cow<'_, PodSet> {
+    let Namespaces::Matching(selector) = &set.namespaces else { return Cow::Borrowed(set) };
+    match selector.requirements() {
+        [Requirement { key, operator: Operator::In(names) }]
+            if key == NAMESPACE_NAME_LABEL && names.len() == 1 =>
+        {
+            Cow::Owned(PodSet { namespaces: Namespaces::Named(names[0].clone()), ..set.clone() })
+        }
+        _ => Cow::Borrowed(set),
+    }
 }
 
 /// A set, only in one namespace. Where both say something about namespaces, what is asked of labels stays: the name of a

@@ -11,7 +11,7 @@
 //!
 //! The chain would grow for ever if the base stayed. To fold a long chain into the base is work in the size of the
 //! cluster, so the writer does not do it: a reader that has followed has a view anyway, and hands it in with
-//! [`Feed::rebase`].
+//! [`Feed::rebase`]. A feed that nobody reads wants one reader for that alone.
 
 use std::sync::{Arc, OnceLock};
 
@@ -27,13 +27,25 @@ pub struct Feed {
     last: Arc<Link>,
     /// How many deltas there are since the base.
     length: usize,
+    /// Which feed it is.
+    own: Arc<()>,
 }
 
 /// A reader's end: a view, and what follows it.
 #[derive(Debug, Clone)]
 pub struct Reader {
     base: Arc<View>,
+    /// Deltas that have been taken and that the view has not followed yet.
+    taken: Vec<Arc<Delta>>,
     next: Arc<Link>,
+    own: Arc<()>,
+}
+
+/// A beginning that is not needed any more. To free it takes time in the size of the cluster: drop it where nobody waits.
+#[derive(Debug)]
+pub struct Past {
+    _base: Arc<View>,
+    _first: Arc<Link>,
 }
 
 /// A place in the chain: nothing yet, or a delta and the next place.
@@ -46,7 +58,7 @@ impl Feed {
     /// Starts with what there is.
     pub fn new(view: View) -> Self {
         let last = Arc::new(Link::default());
-        Feed { base: Arc::new(view), first: Arc::clone(&last), last, length: 0 }
+        Feed { base: Arc::new(view), first: Arc::clone(&last), last, length: 0, own: Arc::default() }
     }
 
     /// Hands a delta on. One that changes nothing is not worth a place.
@@ -63,7 +75,12 @@ impl Feed {
 
     /// A new reader. This takes no time: the view it starts with is shared, and it follows by itself.
     pub fn reader(&self) -> Reader {
-        Reader { base: Arc::clone(&self.base), next: Arc::clone(&self.first) }
+        Reader {
+            base: Arc::clone(&self.base),
+            taken: Vec::new(),
+            next: Arc::clone(&self.first),
+            own: Arc::clone(&self.own),
+        }
     }
 
     /// How many deltas a new reader has to follow: how urgent it is to rebase.
@@ -71,15 +88,18 @@ impl Feed {
         self.length
     }
 
-    /// Takes a reader's place as the new beginning. Nothing happens if that is older than the one there is.
-    pub fn rebase(&mut self, reader: &Reader) {
-        if reader.base.epoch() <= self.base.epoch() {
-            return;
+    /// Takes a reader's place as the new beginning, and gives back the old one. Nothing happens if that is not older, if the
+    /// reader's view is behind what it has taken, or if it reads another feed.
+    pub fn rebase(&mut self, reader: &Reader) -> Option<Past> {
+        let fits = reader.taken.is_empty() && Arc::ptr_eq(&reader.own, &self.own);
+        if !fits || reader.base.epoch() <= self.base.epoch() {
+            return None;
         }
-        self.base = Arc::clone(&reader.base);
-        self.first = Arc::clone(&reader.next);
+        let base = std::mem::replace(&mut self.base, Arc::clone(&reader.base));
+        let first = std::mem::replace(&mut self.first, Arc::clone(&reader.next));
         let rest = std::iter::successors(self.first.0.get(), |(_, next)| next.0.get());
         self.length = rest.count();
+        Some(Past { _base: base, _first: first })
     }
 }
 
@@ -96,12 +116,14 @@ impl Reader {
         let (delta, next) = self.next.0.get()?;
         let (delta, next) = (Arc::clone(delta), Arc::clone(next));
         self.next = next;
+        self.taken.push(Arc::clone(&delta));
         Some(delta)
     }
 
     /// Brings the view up to the last delta there is.
     pub fn catch_up(&mut self) -> Result<&Arc<View>, OutOfStep> {
-        while let Some(delta) = self.next_delta() {
+        while self.next_delta().is_some() {}
+        for delta in self.taken.drain(..) {
             Arc::make_mut(&mut self.base).follow(&delta)?;
         }
         Ok(&self.base)

@@ -24,6 +24,13 @@ pub(crate) struct Groups {
 // === impl Groups ===
 
 impl Groups {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+            && self.resolved.is_empty()
+            && self.by_child.is_empty()
+            && self.by_service.is_empty()
+    }
+
     /// Who is in a group; or why nobody can say.
     pub(crate) fn get(&self, name: &GroupName) -> Result<&[Members], NoGroup<'_>> {
         match self.resolved.get(name) {

@@ -43,6 +43,10 @@ struct Declared {
 // === impl Hosts ===
 
 impl Hosts {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.hosts.len() == 0 && self.by_name.is_empty()
+    }
+
     /// A node by number, if it is declared.
     pub(crate) fn node(&self, at: u32) -> Option<&Node> {
         Some(&self.hosts.get(at)?.node.as_ref()?.node)

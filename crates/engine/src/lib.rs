@@ -66,6 +66,7 @@ use smol_str::SmolStr;
 pub use self::delta::{Change, Delta};
 pub use self::event::{Event, Item, Key, PolicyKey};
 
+use self::delta::RuleId;
 use self::endpoints::{Endpoints, number};
 use self::groups::Groups;
 use self::hosts::Hosts;
@@ -74,7 +75,7 @@ use self::pending::Pending;
 use self::policies::Policies;
 use self::ports::Splits;
 use self::relative::Relatives;
-use self::rows::Rows;
+use self::rows::{Row, Rows};
 use self::services::Services;
 use self::sets::Sets;
 
@@ -92,6 +93,8 @@ pub struct Engine {
     policies: Policies,
     sets: Sets,
     rows: Rows,
+    /// Those that may be made twice, by what they are.
+    shared_rows: BTreeMap<Row, RuleId>,
     splits: Splits,
     relatives: Relatives,
     /// What the event at hand has changed so far.

@@ -1,7 +1,7 @@
 //! What DNS names stand for: what somebody resolved, and the pods of headless services, which the cluster's own DNS
 //! resolves to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use palisade_model::policy::DomainName;
@@ -9,6 +9,7 @@ use smol_str::SmolStr;
 
 use crate::delta::SetId;
 use crate::pending::Pending;
+use crate::table::References;
 
 /// Names and addresses.
 #[derive(Debug, Default)]
@@ -16,6 +17,9 @@ pub(crate) struct Names {
     /// What each name stands for, and how often somebody says so.
     known: BTreeMap<SmolStr, BTreeMap<IpAddr, u32>>,
     sets: BTreeMap<SetId, NameSet>,
+    /// The sets that want a name as it is, and those that want names of some form.
+    by_name: References<SmolStr, SetId>,
+    by_form: BTreeSet<SetId>,
 }
 
 #[derive(Debug)]
@@ -28,6 +32,10 @@ struct NameSet {
 // === impl Names ===
 
 impl Names {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known.is_empty() && self.sets.is_empty() && self.by_name.is_empty() && self.by_form.is_empty()
+    }
+
     /// Whether an address is in a set.
     pub(crate) fn holds(&self, set: SetId, address: IpAddr) -> bool {
         self.sets.get(&set).is_some_and(|set| set.addresses.contains_key(&address))
@@ -49,11 +57,35 @@ impl Names {
             }
         }
         self.sets.insert(set, NameSet { wanted: wanted.to_vec(), addresses });
+        self.list(set, wanted, true);
+    }
+
+    fn list(&mut self, set: SetId, wanted: &[DomainName], there: bool) {
+        for name in wanted {
+            match name {
+                DomainName::Exact(name) => self.by_name.note(name.clone(), set, there),
+                DomainName::Below(_) | DomainName::Form(_) if there => drop(self.by_form.insert(set)),
+                DomainName::Below(_) | DomainName::Form(_) => drop(self.by_form.remove(&set)),
+            }
+        }
+    }
+
+    /// The sets that want a name.
+    fn wanting(&self, name: &str) -> Vec<SetId> {
+        let plain = DomainName::canonical(name);
+        let exact = self.by_name.get(&plain).copied();
+        let of_form = self.by_form.iter().copied().filter(|set| self.sets[set].wants(name));
+        let mut sets: Vec<SetId> = exact.chain(of_form).collect();
+        sets.sort_unstable();
+        sets.dedup();
+        sets
     }
 
     /// A set is gone.
     pub(crate) fn unselect(&mut self, set: SetId) {
-        self.sets.remove(&set);
+        if let Some(gone) = self.sets.remove(&set) {
+            self.list(set, &gone.wanted, false);
+        }
     }
 
     /// Somebody says that a name stands for an address.
@@ -63,11 +95,12 @@ impl Names {
         if *said > 1 {
             return;
         }
-        for (id, set) in self.sets.iter_mut().filter(|(_, set)| set.wants(name)) {
+        for id in self.wanting(name) {
+            let Some(set) = self.sets.get_mut(&id) else { continue };
             let names = set.addresses.entry(address).or_insert(0);
             *names += 1;
             if *names == 1 {
-                pending.move_address(*id, address, 1);
+                pending.move_address(id, address, 1);
             }
         }
     }
@@ -84,12 +117,13 @@ impl Names {
         if known.is_empty() {
             self.known.remove(name);
         }
-        for (id, set) in self.sets.iter_mut().filter(|(_, set)| set.wants(name)) {
+        for id in self.wanting(name) {
+            let Some(set) = self.sets.get_mut(&id) else { continue };
             if let Some(names) = set.addresses.get_mut(&address) {
                 *names -= 1;
                 if *names == 0 {
                     set.addresses.remove(&address);
-                    pending.move_address(*id, address, -1);
+                    pending.move_address(id, address, -1);
                 }
             }
         }

@@ -14,6 +14,17 @@ struct Gone {
     needs: BTreeSet<Need>,
 }
 
+/// What a delta brought, gathered once for all nodes.
+#[derive(Debug, Default)]
+struct Came<'a> {
+    needs: BTreeSet<&'a Need>,
+    rules: BTreeMap<RuleId, &'a Arc<Rule>>,
+    policies: Vec<PolicyId>,
+    moves: Vec<&'a Moved>,
+    /// The sets of which a node needs more or less; under no node those of which all do.
+    touched: BTreeMap<Option<&'a str>, BTreeSet<SetId>>,
+}
+
 /// Rules by number.
 type Rules<'a> = BTreeMap<RuleId, &'a Arc<Rule>>;
 
@@ -26,8 +37,9 @@ enum Has {
 }
 
 impl View {
-    /// Takes the next delta, and says for each of these nodes what it is to take. A node's part never has a number for
-    /// needs: it is what the node needs.
+    /// Takes the next delta, and says for each of these nodes what it is to take. There are no needs in it: it is what the
+    /// node needs. What comes to the node with a delta comes as it is after it, so where a namespace changes that other
+    /// rules of the node name too, the part is for applying at once.
     pub fn follow_for(&mut self, delta: &Delta, nodes: &[&str]) -> Result<Vec<Delta>, OutOfStep> {
         let mut gone = Gone::default();
         for change in &delta.changes {
@@ -45,11 +57,12 @@ impl View {
             }
         }
         self.follow(delta)?;
-        Ok(nodes.iter().map(|node| self.part(delta, &gone, node)).collect())
+        let came = Came::of(delta, &gone);
+        Ok(nodes.iter().map(|node| self.part(delta, &gone, &came, node)).collect())
     }
 
-    fn part(&self, delta: &Delta, gone: &Gone, node: &str) -> Delta {
-        let step = Step::new(self, delta, gone, node);
+    fn part(&self, delta: &Delta, gone: &Gone, came: &Came<'_>, node: &str) -> Delta {
+        let step = Step::new(self, gone, came, node);
         let mut changes = Vec::new();
         let (came, went) = step.rules();
         changes.extend(step.policies(&came));
@@ -93,16 +106,33 @@ fn is_had(member: &Member, has: Has, node: &str) -> bool {
     }
 }
 
+// === impl Came ===
+
+impl<'a> Came<'a> {
+    fn of(delta: &'a Delta, gone: &'a Gone) -> Self {
+        let mut came = Came::default();
+        for change in &delta.changes {
+            match change {
+                Change::Need(need) => drop(came.needs.insert(need)),
+                Change::Rule(id, rule) => drop(came.rules.insert(*id, rule)),
+                Change::Policy(id, _) => came.policies.push(*id),
+                Change::Move(moves) => came.moves.extend(moves),
+                _ => {}
+            }
+        }
+        for need in came.needs.iter().copied().chain(&gone.needs) {
+            came.touched.entry(need.node.as_deref()).or_default().insert(need.set);
+        }
+        came
+    }
+}
+
 /// A delta, as a node sees it.
 struct Step<'a> {
     view: &'a View,
-    delta: &'a Delta,
     gone: &'a Gone,
+    came: &'a Came<'a>,
     node: &'a str,
-    /// Needs that came.
-    needs: BTreeSet<&'a Need>,
-    /// Rules that came, for everybody.
-    rules: BTreeSet<RuleId>,
     /// The sets of which the node has more or less now.
     touched: BTreeSet<SetId>,
 }
@@ -110,27 +140,10 @@ struct Step<'a> {
 // === impl Step ===
 
 impl<'a> Step<'a> {
-    fn new(view: &'a View, delta: &'a Delta, gone: &'a Gone, node: &'a str) -> Self {
-        let mut step = Step {
-            view,
-            delta,
-            gone,
-            node,
-            needs: BTreeSet::new(),
-            rules: BTreeSet::new(),
-            touched: BTreeSet::new(),
-        };
-        for change in &delta.changes {
-            match change {
-                Change::Need(need) => drop(step.needs.insert(need)),
-                Change::Rule(id, _) => drop(step.rules.insert(*id)),
-                _ => {}
-            }
-        }
-        let own = |need: &&&Need| need.node.as_deref().is_none_or(|own| own == node);
-        let needs = step.needs.iter().copied().chain(&gone.needs);
-        step.touched = needs.filter(|need| own(&need)).map(|need| need.set).collect();
-        step
+    fn new(view: &'a View, gone: &'a Gone, came: &'a Came<'a>, node: &'a str) -> Self {
+        let own = [None, Some(node)].into_iter().filter_map(|node| came.touched.get(&node));
+        let touched = own.flatten().copied().collect();
+        Step { view, gone, came, node, touched }
     }
 
     fn needed_now(&self, set: SetId, part: Part) -> bool {
@@ -140,7 +153,8 @@ impl<'a> Step<'a> {
     fn needed_before(&self, set: SetId, part: Part) -> bool {
         [None, Some(self.node.into())].into_iter().any(|node| {
             let need = Need { set, part, node };
-            self.gone.needs.contains(&need) || self.view.needs.contains(&need) && !self.needs.contains(&need)
+            self.gone.needs.contains(&need)
+                || self.view.needs.contains(&need) && !self.came.needs.contains(&need)
         })
     }
 
@@ -159,11 +173,9 @@ impl<'a> Step<'a> {
         let changed: BTreeSet<SetId> = subjects
             .filter(|set| self.needed_now(*set, Part::Subject) != self.needed_before(*set, Part::Subject))
             .collect();
-        for change in &self.delta.changes {
-            if let Change::Rule(id, rule) = change
-                && self.needed_now(rule.subject, Part::Subject)
-            {
-                came.insert(*id, rule);
+        for (id, rule) in &self.came.rules {
+            if self.needed_now(rule.subject, Part::Subject) {
+                came.insert(*id, *rule);
             }
         }
         for (id, rule) in &self.gone.rules {
@@ -176,7 +188,7 @@ impl<'a> Step<'a> {
                 let Some(rule) = self.view.rules.get(id) else { continue };
                 if self.needed_now(set, Part::Subject) {
                     came.insert(*id, rule);
-                } else if !self.rules.contains(id) {
+                } else if !self.came.rules.contains_key(id) {
                     went.insert(*id, rule);
                 }
             }
@@ -192,13 +204,7 @@ impl<'a> Step<'a> {
                 policies.insert(rule.policy);
             }
         }
-        for change in &self.delta.changes {
-            if let Change::Policy(id, _) = change
-                && self.has_rules(*id)
-            {
-                policies.insert(*id);
-            }
-        }
+        policies.extend(self.came.policies.iter().copied().filter(|id| self.has_rules(*id)));
         policies
             .into_iter()
             .filter_map(|id| Some(Change::Policy(id, Arc::clone(self.view.policies.get(&id)?))))
@@ -224,7 +230,8 @@ impl<'a> Step<'a> {
 
     fn had_rules(&self, policy: PolicyId) -> bool {
         let rules = self.view.by_policy.get(&policy).into_iter().flatten();
-        let stayed = rules.filter(|id| !self.rules.contains(id)).filter_map(|id| self.view.rules.get(id));
+        let stayed =
+            rules.filter(|id| !self.came.rules.contains_key(id)).filter_map(|id| self.view.rules.get(id));
         let gone = self.gone.rules.values().filter(|rule| rule.policy == policy);
         stayed.chain(gone).any(|rule| self.needed_before(rule.subject, Part::Subject))
     }
@@ -233,19 +240,19 @@ impl<'a> Step<'a> {
     fn moves(&self) -> Vec<Moved> {
         let keeps = |set: &SetId| self.before(*set) > Has::Nothing && self.now(*set) > Has::Nothing;
         let mut moves: Vec<Moved> = Vec::new();
-        for change in &self.delta.changes {
-            let Change::Move(all) = change else { continue };
-            for moved in all {
-                for member in &moved.members {
-                    let sets = |sets: &[SetId], has: &dyn Fn(SetId) -> Has| -> Few {
-                        let own = sets.iter().copied().filter(keeps);
-                        own.filter(|set| is_had(member, has(*set), self.node)).collect()
-                    };
-                    let joined = sets(&moved.joined, &|set| self.now(set));
-                    let left = sets(&moved.left, &|set| self.before(set));
-                    if !(joined.is_empty() && left.is_empty()) {
-                        moves.push(Moved { members: Members::from_buf([Arc::clone(member)]), joined, left });
-                    }
+        for moved in &self.came.moves {
+            if !moved.joined.iter().chain(&moved.left).any(keeps) {
+                continue;
+            }
+            for member in &moved.members {
+                let sets = |sets: &[SetId], has: &dyn Fn(SetId) -> Has| -> Few {
+                    let own = sets.iter().copied().filter(keeps);
+                    own.filter(|set| is_had(member, has(*set), self.node)).collect()
+                };
+                let joined = sets(&moved.joined, &|set| self.now(set));
+                let left = sets(&moved.left, &|set| self.before(set));
+                if !(joined.is_empty() && left.is_empty()) {
+                    moves.push(Moved { members: Members::from_buf([Arc::clone(member)]), joined, left });
                 }
             }
         }
@@ -272,14 +279,8 @@ impl<'a> Step<'a> {
 
     /// Who joined a set.
     fn joined(&self, set: SetId) -> BTreeSet<&'a Arc<Member>> {
-        let mut joined = BTreeSet::new();
-        for change in &self.delta.changes {
-            let Change::Move(all) = change else { continue };
-            for moved in all.iter().filter(|moved| moved.joined.contains(&set)) {
-                joined.extend(&moved.members);
-            }
-        }
-        joined
+        let moves = self.came.moves.iter().filter(|moved| moved.joined.contains(&set));
+        moves.flat_map(|moved| &moved.members).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 //! Whoever changes something notes here how it was; what it is, is asked when the event is over. So what changed and
 //! changed back is no change, and whatever else the event did in between is seen by nobody.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -134,7 +134,14 @@ impl Engine {
             self.epoch += u64::from(!changes.is_empty());
             return Delta { epoch: self.epoch, changes };
         }
-        let removed = self.drop_condemned();
+        let (mut removed, mut passing) = (self.drop_condemned(), Vec::new());
+        if !removed.is_empty() && !self.pending.rows.is_empty() {
+            // What came and went with the same event was never there.
+            let came: BTreeSet<RuleId> = self.pending.rows.iter().copied().collect();
+            (passing, removed) = removed.into_iter().partition(|row| came.contains(row));
+            let gone: BTreeSet<RuleId> = passing.iter().copied().collect();
+            self.pending.rows.retain(|row| !gone.contains(row));
+        }
         let mut needs = std::mem::take(&mut self.pending.needs);
         self.sum_needs(&mut needs);
         self.pending.needs = needs;
@@ -142,6 +149,7 @@ impl Engine {
         self.sort_rows(&mut rows);
         self.pending.rows = rows;
         let changes = self.changes(&removed);
+        removed.append(&mut passing);
         self.free(&removed);
         self.pending.clear();
         if !changes.is_empty() {
@@ -201,7 +209,8 @@ impl Engine {
             return Vec::new();
         }
         let condemned = std::mem::take(&mut self.pending.condemned);
-        for row in condemned.keys() {
+        // From the end, where the lists of sets that rows name are shortened quickest.
+        for row in condemned.keys().rev() {
             self.drop_row(row);
         }
         let mut removed: Vec<RuleId> = condemned.into_values().collect();
@@ -349,6 +358,9 @@ impl Engine {
         while let Some(set) = self.pending.idle.pop() {
             if self.sets.sets.get(set).is_some_and(|set| set.uses == 0) {
                 self.empty_set(set);
+                if let Content::Pods(pods, port) = &*self.sets.sets[set].content {
+                    self.endpoints.shapes.ask_no_more(pods, port.as_ref());
+                }
                 self.sets.remove(set);
             }
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use palisade_model::group::GroupName;
 use palisade_model::policy::{
-    Action, Object, Peer, Peers, Placement, Policy, Priority, Rule, Subject, Tier, TrafficMatches,
+    Action, Direction, Object, Peer, Peers, Placement, Policy, Priority, Rule, Subject, Tier, TrafficMatches,
 };
 use palisade_model::snapshot::Stage;
 use smallvec::SmallVec;
@@ -41,7 +41,8 @@ pub(crate) struct Policies {
 #[derive(Debug)]
 struct Entry {
     origin: Arc<Origin>,
-    rules: Box<[Carried]>,
+    /// What rules carry, of each direction.
+    rules: [Box<[Carried]>; 2],
     made: Made,
     /// The sets it applies to, and by how many rows.
     subjects: Counts,
@@ -64,12 +65,17 @@ impl Policies {
         self.policies.iter().map(|(id, entry)| (id, &entry.origin))
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.policies.len() == 0 && self.by_tier.is_empty() && self.by_group.is_empty()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.policies.len()
     }
 
-    pub(crate) fn carried(&self, policy: PolicyId, rule: u32) -> &Carried {
-        &self.policies[policy].rules[rule as usize]
+    /// What a row carries that is no isolation.
+    pub(crate) fn carried(&self, row: &Row) -> &Carried {
+        &self.policies[row.policy].rules[usize::from(row.directions.ingress)][row.rule as usize]
     }
 
     /// A row of a policy applies to a set, or does not any more.
@@ -116,7 +122,7 @@ impl Engine {
             None => {
                 let id = self.policies.policies.insert(Entry {
                     origin: Arc::new(origin),
-                    rules: Box::default(),
+                    rules: Default::default(),
                     made: Made::default(),
                     subjects: Counts::new(),
                     source: None,
@@ -191,16 +197,23 @@ impl Engine {
     fn enter(&mut self, id: PolicyId, policy: &Policy) {
         let order = self.place(policy);
         let mut made = Made::default();
-        let unreadable: SmallVec<[bool; 16]> =
-            policy.rules.iter().map(|rule| self.is_unreadable(rule)).collect();
+        let union = order.stage == Stage::NetworkPolicy;
         let before = std::mem::take(&mut self.policies.policies[id].rules);
-        let carried = policy.rules.iter().zip(&unreadable).enumerate();
-        self.policies.policies[id].rules =
-            carried.map(|(at, (rule, unreadable))| Carried::new(rule, *unreadable, before.get(at))).collect();
+        let mut unreadable: SmallVec<[bool; 16]> = SmallVec::new();
+        let mut carried: [Vec<Carried>; 2] = Default::default();
+        for rule in &policy.rules {
+            let way = usize::from(rule.direction == Direction::Ingress);
+            let cannot = self.is_unreadable(rule);
+            let old = before[way].get(carried[way].len());
+            carried[way].push(Carried::new(rule, cannot, old));
+            unreadable.push(cannot);
+        }
+        self.policies.policies[id].rules = carried.map(Vec::into_boxed_slice);
         // A policy's isolations and rules mostly apply to the same pods: they are looked up once.
         let mut last: Option<(&Arc<[Subject]>, Few)> = None;
         let mut isolated: SmallVec<[(SetId, Directions); 2]> = SmallVec::new();
-        for isolation in &policy.isolations {
+        // Only in the union is anybody isolated.
+        for isolation in policy.isolations.iter().filter(|_| union) {
             let sets = match &last {
                 Some((known, sets)) if Arc::ptr_eq(known, &isolation.subjects) => sets.clone(),
                 _ => self.pod_subjects(&isolation.subjects),
@@ -222,31 +235,39 @@ impl Engine {
                 peers: PeerSets::Any,
                 destination: NONE,
                 port: None,
+                shared: false,
                 does: Does::Isolate,
                 directions,
                 order,
             }));
         }
-        for ((at, rule), unreadable) in (0..).zip(&policy.rules).zip(unreadable) {
-            // What cannot be read fails closed, and so does what stands nowhere.
+        let mut places = [0; 2];
+        for (rule, unreadable) in policy.rules.iter().zip(unreadable) {
+            let place = &mut places[usize::from(rule.direction == Direction::Ingress)];
+            let at = *place;
+            *place += 1;
+            // What cannot be read fails closed, and so does what stands nowhere. In the union rules only allow.
             let action = match (rule.action, unreadable, order.placed) {
+                (_, true, _) if union => continue,
+                (_, false, _) if union => Action::Allow,
                 (Action::Allow, true, _) | (Action::Allow, _, false) => continue,
                 (_, true, _) | (Action::Pass, _, false) => Action::Deny,
                 (action, ..) => action,
             };
-            let index = if order.stage == Stage::NetworkPolicy { 0 } else { rule.index };
-            let row = Row {
+            let mut row = Row {
                 policy: id,
                 rule: at,
-                edition: self.policies.carried(id, at).edition(),
+                edition: 0,
                 subject: NONE,
                 peers: PeerSets::Any,
                 destination: NONE,
                 port: None,
+                shared: false,
                 does: Does::Act(action),
                 directions: rule.direction.into(),
-                order: Order { index, ..order },
+                order: Order { index: if union { 0 } else { rule.index }, ..order },
             };
+            row.edition = self.policies.carried(&row).edition();
             let known = match &last {
                 Some((known, sets)) if Arc::ptr_eq(known, &rule.subjects) => Some(sets.clone()),
                 _ => None,
@@ -293,7 +314,7 @@ impl Engine {
     /// A row as others see it.
     pub(crate) fn rule_of(&self, id: RuleId) -> delta::Rule {
         let row = &self.rows[id].row;
-        let carried = (row.rule != NONE).then(|| self.policies.carried(row.policy, row.rule));
+        let carried = (row.rule != NONE).then(|| self.policies.carried(row));
         let traffic = carried.map_or(TrafficMatches::Any, |carried| carried.traffic_of(row.port));
         delta::Rule {
             policy: row.policy,
@@ -320,12 +341,13 @@ fn identity(object: &Object) -> Identity<'_> {
 /// The groups that a policy names.
 fn groups_of(policy: &Policy) -> BTreeSet<GroupName> {
     let mut groups = BTreeSet::new();
-    for rule in &policy.rules {
-        for subject in &*rule.subjects {
-            if let Subject::Group { group, .. } = subject {
-                groups.insert(group.clone());
-            }
+    let isolated = policy.isolations.iter().flat_map(|isolation| &*isolation.subjects);
+    for subject in isolated.chain(policy.rules.iter().flat_map(|rule| &*rule.subjects)) {
+        if let Subject::Group { group, .. } = subject {
+            groups.insert(group.clone());
         }
+    }
+    for rule in &policy.rules {
         if let Peers::Of(peers) = &rule.peers {
             for peer in peers {
                 if let Peer::Group(group) = peer {

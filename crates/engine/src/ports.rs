@@ -43,7 +43,7 @@ type Port = (Protocol, u16);
 struct User {
     split: u32,
     pattern: Row,
-    named: u16,
+    named: u32,
     place: Where,
     rows: BTreeMap<Port, RuleId>,
 }
@@ -66,10 +66,10 @@ impl Engine {
         named: usize,
         made: &mut Made,
     ) {
-        let wanted = &self.policies.carried(pattern.policy, pattern.rule).named[named];
+        let wanted = &self.policies.carried(pattern).named[named];
         let (name, protocol) = (wanted.name.clone(), wanted.protocol);
         let split = self.split(set, name, protocol);
-        let named = u16::try_from(named).unwrap_or(u16::MAX);
+        let named = number(named);
         let user = self.splits.users.insert(User {
             split,
             pattern: pattern.clone(),
@@ -97,6 +97,7 @@ impl Engine {
         let set = split.set;
         if split.users.is_empty() {
             let gone = self.splits.splits.remove(user.split);
+            self.endpoints.shapes.ask_no_more_for_port(&gone.name);
             self.splits.by_name.remove(&(gone.set, gone.name, gone.protocol));
             let splits = &mut self.sets.sets[set].splits;
             if let Some(own) = splits {
@@ -200,6 +201,10 @@ impl Splits {
     /// Which sets are split by which names, and into how many numbers.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = (SetId, &SmolStr, usize)> {
         self.splits.iter().map(|(_, split)| (split.set, &split.name, split.numbers.len()))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.splits.len() + self.users.len() + self.by_name.len() == 0
     }
 
     /// How many there are.

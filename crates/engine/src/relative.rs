@@ -32,6 +32,8 @@ pub(crate) struct Relative {
     own: bool,
     /// The labels that tell classes apart.
     keys: Vec<SmolStr>,
+    /// The names of ports that the rule is about.
+    ports: Vec<SmolStr>,
     classes: BTreeMap<Same, Sharing>,
 }
 
@@ -51,16 +53,17 @@ struct Sharing {
 
 impl Engine {
     /// Makes rows for each class of namespaces.
-    pub(crate) fn make_relative(&mut self, pattern: Row, subject: PodSet, peers: Vec<PodSet>) -> u32 {
+    pub(crate) fn make_relative(&mut self, mut pattern: Row, subject: PodSet, peers: Vec<PodSet>) -> u32 {
+        pattern.shared = true;
         // Later, while a namespace changes, is no time for pods to fall into other classes.
         for set in peers.iter().chain([&subject]) {
             let shapes = self.endpoints.shapes.ask_for(set, None);
             self.reclass(&shapes);
         }
-        let named = &self.policies.carried(pattern.policy, pattern.rule).named;
-        let names: Vec<SmolStr> = named.iter().map(|named| named.name.clone()).collect();
-        for name in names {
-            let shapes = self.endpoints.shapes.ask_for_port(&name);
+        let named = &self.policies.carried(&pattern).named;
+        let ports: Vec<SmolStr> = named.iter().map(|named| named.name.clone()).collect();
+        for name in &ports {
+            let shapes = self.endpoints.shapes.ask_for_port(name);
             self.reclass(&shapes);
         }
         let own = peers.iter().any(|peer| peer.namespaces == Namespaces::Own);
@@ -75,7 +78,7 @@ impl Engine {
         for set in pattern.peers.as_slice() {
             self.use_set(*set, 1);
         }
-        let relative = Relative { pattern, subject, peers, own, keys, classes: BTreeMap::new() };
+        let relative = Relative { pattern, subject, peers, own, keys, ports, classes: BTreeMap::new() };
         let same = self.endpoints.namespaces.iter().filter_map(|(_, entry)| relative.same(&entry.namespace));
         let same: Vec<Same> = same.collect();
         let id = self.relatives.insert(relative);
@@ -93,6 +96,12 @@ impl Engine {
         }
         for set in gone.pattern.peers.as_slice() {
             self.use_set(*set, -1);
+        }
+        for set in gone.peers.iter().chain([&gone.subject]) {
+            self.endpoints.shapes.ask_no_more(set, None);
+        }
+        for name in &gone.ports {
+            self.endpoints.shapes.ask_no_more_for_port(name);
         }
     }
 

@@ -21,13 +21,15 @@ pub(crate) type Rows = Arena<RowEntry>;
 pub(crate) struct RowEntry {
     pub(crate) row: Row,
     place: u32,
+    /// How many made it: two subjects of a rule with relative peers may come to the same.
+    makers: u32,
 }
 
 /// A row. What it carries is with the policy's rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Row {
     pub(crate) policy: PolicyId,
-    /// The rule's place in the policy; nowhere for an isolation.
+    /// The rule's place among those of its direction in the policy; nowhere for an isolation.
     pub(crate) rule: u32,
     /// Which edition of what the rule carries.
     pub(crate) edition: u32,
@@ -36,7 +38,9 @@ pub(crate) struct Row {
     /// Where whoever receives the connection must be.
     pub(crate) destination: SetId,
     /// Which of the rule's named ports it is for, and what that stands for.
-    pub(crate) port: Option<(u16, Protocol, u16)>,
+    pub(crate) port: Option<(u32, Protocol, u16)>,
+    /// Whether it comes from a rule with relative peers, and may come from it twice.
+    pub(crate) shared: bool,
     pub(crate) does: Does,
     pub(crate) directions: Directions,
     pub(crate) order: Order,
@@ -91,12 +95,25 @@ impl Engine {
     /// Adds a row, or takes one back that was about to go. The sets it names are taken by it.
     pub(crate) fn add_row(&mut self, row: Row) -> RuleId {
         if let Some(id) = self.pending.condemned.remove(&row) {
+            if row.shared {
+                self.shared_rows.insert(row, id);
+            }
             self.attach(id);
             return id;
         }
+        if row.shared
+            && let Some(id) = self.shared_rows.get(&row)
+        {
+            self.rows[*id].makers += 1;
+            return *id;
+        }
         let (subject, policy) = (row.subject, row.policy);
         let named: crate::shapes::Few = row.named().collect();
-        let id = self.rows.insert(RowEntry { row, place: NONE });
+        let shared = row.shared.then(|| row.clone());
+        let id = self.rows.insert(RowEntry { row, place: NONE, makers: 1 });
+        if let Some(row) = shared {
+            self.shared_rows.insert(row, id);
+        }
         self.pending.rows.push(id);
         self.see(subject, 1);
         self.sets.sets[subject].applied += 1;
@@ -133,19 +150,33 @@ impl Engine {
 
     /// A row is not asked any more. It is still there, and goes with the event unless it is added again.
     pub(crate) fn condemn_row(&mut self, id: RuleId) {
+        if self.rows[id].makers > 1 {
+            self.rows[id].makers -= 1;
+            return;
+        }
         let row = &self.rows[id].row;
+        if row.shared {
+            self.shared_rows.remove(row);
+        }
         let (subject, directions) = (row.subject, row.directions);
-        let set = &mut self.sets.sets[subject];
         match (row.does, row.order.stage) {
-            (Does::Isolate, _) => set.isolate(directions, -1),
+            (Does::Isolate, _) => self.sets.sets[subject].isolate(directions, -1),
             (_, Stage::NetworkPolicy) => {
                 let place = self.rows[id].place;
+                let set = &mut self.sets.sets[subject];
                 set.allows.swap_remove(place as usize);
                 if let Some(moved) = set.allows.get(place as usize) {
                     self.rows[*moved].place = place;
                 }
             }
-            _ => set.ranked.retain(|other| *other != id),
+            _ => {
+                let before = |other: &u32| self.compare_rows(*other, id) == Ordering::Less;
+                let first = self.sets.sets[subject].ranked.partition_point(before);
+                let ranked = &mut self.sets.sets[subject].ranked;
+                if let Some(at) = ranked[first..].iter().position(|other| *other == id) {
+                    ranked.remove(first + at);
+                }
+            }
         }
         self.pending.condemned.insert(self.rows[id].row.clone(), id);
     }

@@ -1,6 +1,6 @@
 //! Services, what is behind them, and what the names of headless ones stand for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use crate::arena::Arena;
 use crate::delta::{Member, MemberKind, SetId, Wanted};
 use crate::pending::Place;
 use crate::shapes::Few;
+use crate::spans::EVERYWHERE;
 use crate::table::Map;
 
 /// All services.
@@ -37,6 +38,13 @@ struct ServiceEntry {
 // === impl Services ===
 
 impl Services {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.services.len() == 0
+            && self.by_name.is_empty()
+            && self.headless.is_empty()
+            && self.backends.is_empty()
+    }
+
     pub(crate) fn find(&self, name: &ServiceName) -> Option<u32> {
         self.by_name.get(name).copied()
     }
@@ -103,6 +111,9 @@ impl Engine {
             (Some(at), None) => {
                 let gone = self.services.services.remove(at);
                 self.services.by_name.remove(name);
+                for set in &gone.sets {
+                    self.count_member(*set, EVERYWHERE, -1);
+                }
                 self.pending.touch(Some((gone.member, gone.sets)), Place::Nowhere);
                 None
             }
@@ -119,6 +130,9 @@ impl Engine {
                 let entry = ServiceEntry { service, member, sets: set.into_iter().collect() };
                 let at = self.services.services.insert(entry);
                 self.services.by_name.insert(name.clone(), at);
+                if let Some(set) = set {
+                    self.count_member(set, EVERYWHERE, 1);
+                }
                 self.pending.touch(None, Place::Service(at));
                 Some(at)
             }
@@ -132,17 +146,27 @@ impl Engine {
 
     /// What is behind a service has changed.
     pub(crate) fn set_backends(&mut self, key: &(SmolStr, SmolStr, SmolStr), backends: Option<Backends>) {
-        let service = self.services.find(&ServiceName { namespace: key.0.clone(), name: key.1.clone() });
-        let headless = service.filter(|at| self.services.services[*at].service.headless);
-        if let Some(at) = headless {
-            self.say_headless(at, false);
+        let service = self.services.service(&ServiceName { namespace: key.0.clone(), name: key.1.clone() });
+        let name = service.filter(|service| service.headless).map(dns_name);
+        let backends = backends.map(|mut backends| {
+            backends.ready.sort_unstable();
+            backends.ready.dedup();
+            backends
+        });
+        let after = backends.as_ref().map(|backends| backends.ready.clone()).unwrap_or_default();
+        let before = match backends {
+            Some(backends) => self.services.backends.insert(key.clone(), backends),
+            None => self.services.backends.remove(key),
+        };
+        let before = before.map(|backends| backends.ready).unwrap_or_default();
+        let Some(name) = name else { return };
+        let (old, new): (BTreeSet<IpAddr>, BTreeSet<IpAddr>) =
+            (before.iter().copied().collect(), after.iter().copied().collect());
+        for address in after.iter().filter(|address| !old.contains(address)) {
+            self.say(&name, *address, true);
         }
-        match backends {
-            Some(backends) => drop(self.services.backends.insert(key.clone(), backends)),
-            None => drop(self.services.backends.remove(key)),
-        }
-        if let Some(at) = headless {
-            self.say_headless(at, true);
+        for address in before.iter().filter(|address| !new.contains(address)) {
+            self.say(&name, *address, false);
         }
     }
 

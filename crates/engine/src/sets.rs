@@ -67,6 +67,13 @@ pub(crate) type Counts = SmallVec<[(u32, u32); 2]>;
 // === impl Sets ===
 
 impl Sets {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sets.len() + self.by_namespace_labels + self.of_nodes.len() + self.of_names.len() == 0
+            && self.by_need.is_empty()
+            && self.by_port.is_empty()
+            && self.by_namespace_label.is_empty()
+    }
+
     /// The set with this content, if there is one.
     pub(crate) fn find(&self, wanted: Wanted<'_>) -> (u64, Option<SetId>) {
         let hash = self.by_content.hash(&wanted);

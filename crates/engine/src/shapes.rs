@@ -3,9 +3,9 @@
 //!
 //! Most labels of a pod say which revision, replica or release it is of, and no selector ever mentions them. Pods whose
 //! labels differ only there are of one kind. A label's key, a port's name and the service account count from the first
-//! set that asks for them. They count from then on, whether or not the set goes away: to put together again what nobody
-//! tells apart any more would mean to walk over all of their pods whenever the only policy that uses a label is
-//! replaced, and no answer depends on it.
+//! set that asks for them. When the last one goes they still do, until [`crate::Engine::tidy`]: to put together again
+//! what nobody tells apart any more means to walk over all pods, which must not happen whenever the only policy that
+//! uses a label is replaced. No answer depends on it.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,10 @@ pub(crate) struct Shapes {
     /// Which kinds have a label, or a port, for sets that ask for it in all namespaces.
     by_label: Index,
     by_port: Index,
-    used: Map<Asked, ()>,
+    /// What some set has asked for, and how many do now.
+    used: Map<Asked, u32>,
+    /// What nobody asks for any more.
+    idle: BTreeSet<Asked>,
     /// Which shapes have something that no set has asked for yet.
     unused: References<Asked, u32>,
     /// Shapes with more labels and ports than are worth a list each: they are looked at one by one.
@@ -40,7 +43,7 @@ pub(crate) struct Shapes {
 }
 
 /// Something about pods that sets can ask for.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Asked {
     Label(SmolStr),
     Port(SmolStr),
@@ -82,6 +85,13 @@ pub(crate) struct KindEntry {
 // === impl Shapes ===
 
 impl Shapes {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.shapes.len() + self.kinds.len() + self.used.len() + self.large.len() == 0
+            && self.by_label.is_empty()
+            && self.by_port.is_empty()
+            && self.unused.is_empty()
+    }
+
     /// The shape of a pod, found or made.
     pub(crate) fn of(&mut self, pod: &Pod) -> u32 {
         let content = (&pod.labels, pod.ports.as_slice(), &pod.account, pod.external);
@@ -155,14 +165,14 @@ impl Shapes {
 
     /// A set asks for these: the shapes, in order, that may be of another kind now.
     pub(crate) fn ask_for(&mut self, set: &PodSet, port: Option<&NamedPort>) -> Vec<u32> {
-        let labels = set.pods.requirements().iter().map(|one| Asked::Label(one.key.clone()));
-        let account = set.account.iter().map(|_| Asked::Account);
-        let ports = port.into_iter().map(|port| Asked::Port(port.name.clone()));
-        let mut shapes = Vec::new();
-        for asked in labels.chain(account).chain(ports) {
-            shapes.extend(self.use_up(asked));
+        sorted(asked(set, port).into_iter().flat_map(|asked| self.use_up(asked)).collect())
+    }
+
+    /// The set is gone.
+    pub(crate) fn ask_no_more(&mut self, set: &PodSet, port: Option<&NamedPort>) {
+        for asked in asked(set, port) {
+            self.use_less(asked);
         }
-        sorted(shapes)
     }
 
     /// The same for the name of a port alone.
@@ -170,14 +180,45 @@ impl Shapes {
         sorted(self.use_up(Asked::Port(name.clone())))
     }
 
+    /// And when nobody names it any more.
+    pub(crate) fn ask_no_more_for_port(&mut self, name: &SmolStr) {
+        self.use_less(Asked::Port(name.clone()));
+    }
+
     fn use_up(&mut self, asked: Asked) -> Vec<u32> {
-        if self.used.contains_key(&asked) {
+        if let Some(askers) = self.used.get_mut(&asked) {
+            *askers += 1;
+            self.idle.remove(&asked);
             return Vec::new();
         }
         let mut shapes = self.unused.remove(&asked);
         shapes.extend(self.large.iter().filter(|shape| self.shapes[**shape].has(&asked)));
-        self.used.insert(asked, ());
+        self.used.insert(asked, 1);
         shapes.into_iter().collect()
+    }
+
+    fn use_less(&mut self, asked: Asked) {
+        if let Some(askers) = self.used.get_mut(&asked) {
+            *askers -= 1;
+            if *askers == 0 {
+                self.idle.insert(asked);
+            }
+        }
+    }
+
+    /// Forgets what nobody asks for any more: the shapes, in order, that may be of another kind now.
+    pub(crate) fn tidy(&mut self) -> Vec<u32> {
+        let mut all = Vec::new();
+        for asked in std::mem::take(&mut self.idle) {
+            self.used.remove(&asked);
+            let with = self.shapes.iter().filter(|(_, shape)| shape.has(&asked)).map(|(id, _)| id);
+            let with: Vec<u32> = with.collect();
+            for shape in with.iter().filter(|shape| !self.large.contains(shape)) {
+                self.unused.note(asked.clone(), *shape, true);
+            }
+            all.extend(with);
+        }
+        sorted(all)
     }
 
     /// The kind of that content, with one shape more.
@@ -225,6 +266,16 @@ impl Shapes {
         let labels = Labels::new(labels.map(|(key, value)| (key.into(), value.into())));
         Kind { labels, ports, account, external: shape.external }
     }
+}
+
+/// What a set asks for.
+fn asked(set: &PodSet, port: Option<&NamedPort>) -> Vec<Asked> {
+    let mut labels: Vec<Asked> =
+        set.pods.requirements().iter().map(|one| Asked::Label(one.key.clone())).collect();
+    labels.dedup();
+    let account = set.account.iter().map(|_| Asked::Account);
+    let ports = port.into_iter().map(|port| Asked::Port(port.name.clone()));
+    labels.into_iter().chain(account).chain(ports).collect()
 }
 
 fn sorted(mut shapes: Vec<u32>) -> Vec<u32> {

@@ -25,7 +25,8 @@ impl Engine {
                 }
             }
             Content::Nodes(_) => hosts.extend(self.hosts.holding(subject)),
-            Content::Service(_) => hosts.push(EVERYWHERE),
+            // Whoever comes from outside may come in anywhere; to a service that is not there nobody comes.
+            Content::Service(name) => hosts.extend(self.services.find(name).map(|_| EVERYWHERE)),
             Content::Addresses(_) | Content::Names(_) => {}
         }
         hosts.sort_unstable();

@@ -73,6 +73,11 @@ impl Table {
 // === impl Index ===
 
 impl Index {
+    /// Whether there is none under any key.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
     /// The places under a key.
     pub(crate) fn get(&self, key: &impl Hash) -> &[u32] {
         let places = self.places.get(&self.hasher.hash_one(key));
@@ -132,6 +137,11 @@ impl<K, V> Default for References<K, V> {
 }
 
 impl<K: Hash + Eq, V: Ord> References<K, V> {
+    /// Whether nobody refers to anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Who refers to it, in order.
     pub(crate) fn get(&self, key: &K) -> impl Iterator<Item = &V> {
         self.0.get(key).into_iter().flatten()

@@ -1,14 +1,14 @@
 //! A whole world at once: all objects in, and all that the index says out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use palisade_model::flow::{Flow, Party, Who};
 use palisade_model::matching::Parties;
 use palisade_model::snapshot::{Objects, Snapshot};
-use smol_str::format_smolstr;
+use smol_str::{SmolStr, format_smolstr};
 
-use crate::delta::{Need, Part};
+use crate::delta::{Delta, Need, Part};
 use crate::event::{Event, Item, Key};
 use crate::view::{Set, View};
 use crate::{Engine, sets};
@@ -21,22 +21,37 @@ impl Engine {
         engine
     }
 
-    /// These objects are all there is: what was there before and is not among them goes. Says what is there now.
+    /// These objects are all there is: what was there before and is not among them goes, after the others have come. Says
+    /// what is there now, and what changed.
     pub fn relist(
         &mut self,
         before: &BTreeSet<Key>,
         objects: &Objects,
         snapshot: &Snapshot,
-    ) -> BTreeSet<Key> {
+    ) -> (BTreeSet<Key>, Vec<Delta>) {
         let items = items(objects, snapshot);
         let now: BTreeSet<Key> = items.iter().map(Item::key).collect();
-        for gone in before.difference(&now) {
-            self.apply(Event::Delete(gone.clone()));
-        }
-        for item in items {
-            self.apply(Event::Apply(item));
-        }
-        now
+        let mut deltas: Vec<Delta> = items.into_iter().map(|item| self.apply(Event::Apply(item))).collect();
+        let gone = before.difference(&now).cloned();
+        deltas.extend(gone.map(|key| self.apply(Event::Delete(key))));
+        deltas.retain(|delta| !delta.changes.is_empty());
+        self.tidy();
+        (now, deltas)
+    }
+
+    /// Whether nothing is left of anything, also of what nobody sees. After everything is deleted, and [`Engine::tidy`].
+    pub fn is_empty(&self) -> bool {
+        self.endpoints.is_empty()
+            && self.hosts.is_empty()
+            && self.services.is_empty()
+            && self.names.is_empty()
+            && self.groups.is_empty()
+            && self.policies.is_empty()
+            && self.sets.is_empty()
+            && self.splits.is_empty()
+            && self.rows.len() + self.shared_rows.len() + self.relatives.len() == 0
+            && self.given_names.is_empty()
+            && self.tiers.is_empty()
     }
 
     /// Everything the index says, at this epoch.
@@ -88,9 +103,13 @@ fn items(objects: &Objects, snapshot: &Snapshot) -> Vec<Item> {
     items.extend(objects.nodes.iter().cloned().map(Item::Node));
     items.extend(objects.tiers.iter().map(|(name, tier)| Item::Tier(name.clone(), *tier)));
     items.extend(objects.services.iter().cloned().map(Item::Service));
-    let endpoints = objects.endpoints.iter().enumerate();
-    items
-        .extend(endpoints.map(|(at, endpoints)| Item::Endpoints(format_smolstr!("{at}"), endpoints.clone())));
+    // What is behind a service comes without a name here: each has its number among those of the service.
+    let mut behind: BTreeMap<(&SmolStr, &SmolStr), usize> = BTreeMap::new();
+    for endpoints in &objects.endpoints {
+        let at = behind.entry((&endpoints.namespace, &endpoints.service)).or_default();
+        items.push(Item::Endpoints(format_smolstr!("{at}"), endpoints.clone()));
+        *at += 1;
+    }
     items.extend(objects.groups.iter().cloned().map(Item::Group));
     let names = objects.names.iter();
     items.extend(names.map(|(name, addresses)| Item::Name(name.as_str().into(), addresses.clone())));

@@ -44,7 +44,7 @@ fn agree(engine: &Engine, view: &View, state: &BTreeMap<Key, Item>, options: &Op
     for flow in &flows {
         let plain = evaluate(&snapshot, flow, options);
         let own = engine.flow(&snapshot, flow).expect("everybody is there");
-        let indexed = engine.verdict(&own, options);
+        let indexed = engine.verdict(&own, options).expect("everybody is there");
         assert_eq!(indexed, plain.verdict, "{plain:#?}\n{:#?}", state.keys());
         let walked = walk.verdict(&snapshot, flow, options);
         assert_eq!(walked, plain.verdict, "{plain:#?}\n{view}");
@@ -216,6 +216,8 @@ fn live_through(seeds: Range<u64>) -> usize {
             copy.follow(&engine.apply(Event::Delete(key))).unwrap();
         }
         assert_eq!(engine.view().to_string(), "");
+        engine.tidy();
+        assert!(engine.is_empty(), "something is left after seed {seed}: {engine:#?}");
     }
     checked
 }

@@ -157,7 +157,7 @@ fn a_policy_moves_between_tiers_inside_of_a_list() {
         let mut world = World::of(cluster().into_iter().chain([at(place), allow.clone()]));
         check(&mut world);
         let objects = objects(&world.state);
-        listed = engine.relist(&listed, &objects, &Snapshot::new(objects.clone()));
+        (listed, _) = engine.relist(&listed, &objects, &Snapshot::new(objects.clone()));
         let now = engine.view().to_string();
         assert_eq!(now, world.view.to_string());
         first.get_or_insert(now);
@@ -176,7 +176,7 @@ fn a_tier_goes_and_its_policies_fail_closed() {
         let who = |name| (palisade_model::flow::Who::Pod(snapshot.pod("y", name).unwrap()), None);
         let flow = snapshot.flow(who("a"), who("b"), Traffic::new(Protocol::Tcp, 80));
         let own = world.engine.flow(&snapshot, &flow).unwrap();
-        world.engine.verdict(&own, &Options::default()) == Verdict::Allow
+        world.engine.verdict(&own, &Options::default()) == Some(Verdict::Allow)
     };
     assert!(allowed(&world));
     world.remove(&Key::Tier("mine".into()));

@@ -115,18 +115,29 @@ fn a_list_of_everything_leads_from_any_world_to_any_other() {
     let pool = pool();
     let mut dice = Dice(1999);
     let mut engine = Engine::default();
+    let mut copy = View::default();
     let mut listed: BTreeSet<Key> = BTreeSet::new();
     for number in 0..200 {
         let mut items = some_world(&pool, &mut dice);
         // A list has no names of its own for what is behind services, so that it gives them numbers.
-        for (at, item) in items.iter_mut().filter(|item| matches!(item, Item::Endpoints(..))).enumerate() {
-            let Item::Endpoints(name, _) = item else { unreachable!() };
-            *name = at.to_string().into();
+        let mut numbers: BTreeMap<(String, String), usize> = BTreeMap::new();
+        for item in &mut items {
+            if let Item::Endpoints(name, behind) = item {
+                let key = (behind.namespace.to_string(), behind.service.to_string());
+                let number = numbers.entry(key).or_default();
+                *name = number.to_string().into();
+                *number += 1;
+            }
         }
         let state: State = items.iter().map(|item| (item.key(), item.clone())).collect::<BTreeMap<_, _>>();
         let objects = objects(&state);
         let snapshot = Snapshot::new(objects.clone());
-        listed = engine.relist(&listed, &objects, &snapshot);
+        let deltas;
+        (listed, deltas) = engine.relist(&listed, &objects, &snapshot);
+        for delta in &deltas {
+            copy.follow(delta).unwrap();
+        }
+        assert_eq!(copy, engine.view(), "world {number}: a copy that follows");
         assert_eq!(listed, state.keys().cloned().collect(), "world {number}: what is there");
         let mut fresh = Engine::default();
         for event in applied(&shuffled(items, &mut dice)) {
@@ -135,6 +146,8 @@ fn a_list_of_everything_leads_from_any_world_to_any_other() {
         assert_eq!(engine.view().to_string(), fresh.view().to_string(), "world {number}");
     }
     let nothing = objects(&State::new());
-    engine.relist(&listed, &nothing, &Snapshot::new(nothing.clone()));
-    assert_eq!(engine.view().to_string(), View::default().to_string());
+    let (_, deltas) = engine.relist(&listed, &nothing, &Snapshot::new(nothing.clone()));
+    deltas.iter().for_each(|delta| copy.follow(delta).unwrap());
+    assert_eq!(copy.to_string(), "");
+    assert!(engine.is_empty(), "something is left: {engine:#?}");
 }

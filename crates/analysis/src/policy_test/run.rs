@@ -178,7 +178,7 @@ fn policy_test(
         let objects = world.objects();
         let snapshot = Arc::new(Snapshot::new(objects.clone()));
         if let Some(engine) = &mut engine {
-            known = engine.relist(&known, &objects, &snapshot);
+            (known, _) = engine.relist(&known, &objects, &snapshot);
         }
         check(&snapshot, engine.as_ref(), step, &test.options, &mut case);
         case.notes.retain(|note| note.is_error() || note.code.id == codes::OTHER_FAMILY.id);
@@ -303,7 +303,7 @@ impl Answers<'_> {
     fn verdict(&self, flow: &Flow) -> Verdict {
         let indexed = self.engine.and_then(|engine| {
             let flow = engine.flow(self.snapshot, flow)?;
-            Some(engine.verdict(&flow, self.options))
+            engine.verdict(&flow, self.options)
         });
         indexed.unwrap_or_else(|| self.verdicts.verdict(flow))
     }

@@ -125,7 +125,7 @@ impl World {
         for flow in flows(&snapshot, traffic) {
             let plain = evaluate(&snapshot, &flow, options);
             let own = self.engine.flow(&snapshot, &flow).expect("everybody is there");
-            let indexed = self.engine.verdict(&own, options);
+            let indexed = self.engine.verdict(&own, options).expect("everybody is there");
             assert_eq!(indexed, plain.verdict, "{plain:#?}\n{}", self.view);
             if let Some(walk) = &walk {
                 let walked = walk.verdict(&snapshot, &flow, options);

@@ -238,6 +238,11 @@ impl DomainName {
         if text.contains('*') { DomainName::Form(text.into()) } else { DomainName::Exact(text.into()) }
     }
 
+    /// A concrete name as names are compared: in lower case, without a final dot.
+    pub fn canonical(name: &str) -> SmolStr {
+        canonical(name).into()
+    }
+
     /// Whether a concrete name is meant by it.
     pub fn matches(&self, name: &str) -> bool {
         let name = canonical(name);

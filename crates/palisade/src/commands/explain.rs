@@ -72,7 +72,7 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
     let engine = arguments.engine.then(|| Engine::of(&objects, &snapshot));
     let indexed = |flow: &Flow| {
         let engine = engine.as_ref()?;
-        engine.flow(&snapshot, flow).map(|flow| engine.verdict(&flow, &options))
+        engine.flow(&snapshot, flow).and_then(|flow| engine.verdict(&flow, &options))
     };
     let verdict = |flow: &Flow| match (indexed(flow), &verdicts) {
         (Some(verdict), _) => verdict,
