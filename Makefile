@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 .DEFAULT_GOAL := help
 # The steps are in the order in which they are quickest to fail; cargo is parallel by itself.
 .NOTPARALLEL:
-.PHONY: help run test check fmt clippy deny unit suites instructions bench fuzz docs build release setup-build setup-test
+.PHONY: help run test check fmt clippy deny unit suites kernel instructions bench fuzz docs build release setup-build setup-test
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,9 +14,12 @@ help: ## this list
 run: release ## build and show the tour on the shipped example (installs a C linker if missing: root on Debian only)
 	@PALISADE="$(TARGET)/release/palisade" scripts/tour
 
-test: setup-test fmt clippy deny unit suites instructions ## everything CI runs (installs a C linker, python3 and valgrind if missing: root on Debian only)
+test: setup-test fmt clippy deny unit suites kernel instructions ## everything CI runs (installs a C linker, python3, valgrind and nftables if missing: root on Debian only)
 
 check: setup-test fmt clippy deny ## format, clippy, dependency rules; no tests (installs as `make test`)
+
+kernel: setup-test ## compiled programs in the real kernel: needs root and nft (installs as `make test`)
+	$(CARGO) test --locked -p palisade-nftables --test kernel -- --ignored
 
 instructions: setup-test ## fails if something needs more instructions than it did; UPDATE=1 takes what it needs now (installs as `make test`)
 	$(CARGO) build --locked --release -p palisade-bench

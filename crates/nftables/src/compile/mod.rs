@@ -345,9 +345,8 @@ impl<'v> Compiler<'v> {
     fn who(&self, by: Option<(PolicyId, Option<u32>)>) -> String {
         let Some((policy, rule)) = by else { return "no policy".to_owned() };
         let Some(origin) = self.view.policies().get(&policy) else { return "no policy".to_owned() };
-        let rule = rule.and_then(|rule| origin.rules.get(rule as usize));
         match rule {
-            Some(rule) => format!("{}, {} rule {}", origin.object, rule.direction, rule.index),
+            Some(rule) => format!("{}, rule {rule}", origin.object),
             None => format!("{}, which isolates", origin.object),
         }
     }
