@@ -357,3 +357,23 @@ fn help_has_examples_and_the_version_is_said() {
     }
     assert_eq!(palisade(&["--version"]).out, format!("palisade {}\n", env!("CARGO_PKG_VERSION")));
 }
+
+#[test]
+fn a_program_for_the_kernel_is_for_one_node() {
+    let answer = palisade(&["compile", "--to", "nftables", "-f", "examples/shop"]);
+    assert_eq!((answer.code, answer.out.as_str()), (2, ""));
+    assert!(answer.err.contains("--node: worker-1, worker-2"), "{}", answer.err);
+    let answer = palisade(&["compile", "--to", "nftables", "--node", "worker-9", "-f", "examples/shop"]);
+    assert_eq!(answer.code, 2);
+    assert!(answer.err.contains("there is no node worker-9 in examples/shop"), "{}", answer.err);
+    let answer = palisade(&["compile", "--to", "nftables", "--node", "worker-1", "-f", "examples/shop"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    // Pods of this node only, and the policy behind a verdict by name.
+    let (head, _) = answer.out.split_once("map to_pod6").unwrap();
+    let (_, dispatch) = head.split_once("map to_pod4").unwrap();
+    assert!(dispatch.contains("10.244.1.12 : goto in_") && !dispatch.contains("10.244.2.31"), "{dispatch}");
+    assert!(answer.out.contains("allowed by NetworkPolicy shop/web-egress, rule 0"), "{}", answer.out);
+    let broken = palisade(&["compile", "--to", "nftables", "--node", "worker-1", "-f", "examples/broken"]);
+    assert_eq!((broken.code, broken.out.as_str()), (1, ""), "{}", broken.err);
+    assert!(broken.err.contains("nothing is compiled"), "{}", broken.err);
+}
