@@ -101,7 +101,6 @@ fn of_two_ports_with_one_name_the_first_counts() {
     world.put(Item::Pod(twice));
     world.put(tiered("p", vec![ingress(0, Action::Deny, (Peers::Any, web()))]));
     agrees(&mut world);
-    // The pods b and c have 81 and 80: without the one in question there is nothing else.
     let said = world.view.to_string();
     let set = said.lines().find(|line| line.contains("web is tcp/81:")).unwrap();
     assert!(set.contains("x/a") && !said.contains("tcp/80: [x/a"), "{said}");
@@ -282,21 +281,26 @@ fn no_nodes_part_of_an_update_opens_what_is_closed_before_and_after() {
 
 #[test]
 fn a_rule_is_edited_and_the_nodes_hear_once_of_its_policy() {
-    let with = |number| {
-        let rules = [(0, 80), (1, number), (2, 82)];
-        tiered("p", rules.map(|(at, port)| ingress(at, Action::Deny, (Peers::Any, to_port(port)))).into())
+    let with = |rules: &[u16], name: Option<&str>| {
+        let all = (0..).zip(rules).map(|(at, port)| Rule {
+            name: name.map(Into::into),
+            ..ingress(at, Action::Deny, (Peers::Any, to_port(*port)))
+        });
+        tiered("p", all.collect())
     };
-    let mut world = World::of(trio());
-    world.put(with(81));
-    let mut copy = world.engine.view();
-    // Where rules are is the same, so that only the rule is another; moved, the policy is told as well.
-    let Item::Policy(mut moved) = with(83) else { unreachable!() };
-    moved.rules[1].name = Some("another".into());
-    let delta = world.put(Item::Policy(moved));
-    for part in copy.follow_for(&delta, &["n0", "n1"]).unwrap() {
-        let policies = part.changes.iter().filter(|change| matches!(change, Change::Policy(..)));
-        assert_eq!(policies.count(), 1, "{part:#?}");
-        assert_eq!(part.changes.len(), 3, "the policy, a rule that comes, one that goes: {part:#?}");
+    // The only one, or one of several; and its policy is told if its origin is another.
+    for (before, after) in [(&[81][..], &[83][..]), (&[80, 81, 82], &[80, 83, 82])] {
+        for (name, told) in [(None, 0), (Some("another"), 1)] {
+            let mut world = World::of(trio());
+            world.put(with(before, None));
+            let mut copy = world.engine.view();
+            let delta = world.put(with(after, name));
+            for part in copy.follow_for(&delta, &["n0", "n1"]).unwrap() {
+                let policies = part.changes.iter().filter(|change| matches!(change, Change::Policy(..)));
+                assert_eq!(policies.count(), told, "{part:#?}");
+                assert_eq!(part.changes.len(), told + 2, "a rule that comes, one that goes: {part:#?}");
+            }
+        }
     }
 }
 
