@@ -112,7 +112,8 @@ impl Engine {
             Who::Node(node) => self.hosts.node(number(node)).is_some(),
             Who::Outside => true,
         };
-        if !is_here(flow.source) || !is_here(flow.destination) {
+        let is_served = flow.via.is_none_or(|via| self.services.member(number(via)).is_some());
+        if !(is_here(flow.source) && is_here(flow.destination) && is_served) {
             return None;
         }
         Some(match self.side(flow, options, Direction::Egress) {
