@@ -2,8 +2,7 @@
 //!
 //! The name of a namespace says which process made it (namespace.rs). If that is gone, nobody needs it any more.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -72,14 +71,18 @@ fn folder() -> PathBuf {
 
 /// Takes away what processes left behind that are gone. Says how many namespaces that were.
 pub fn leftovers() -> Result<usize, LabError> {
-    let names = namespaces();
-    let dead: BTreeSet<&String> =
-        names.iter().filter(|name| Run::of(name).is_some_and(|run| !run.lives())).collect();
-    let mut lines = String::new();
-    for name in &dead {
-        let _ = writeln!(lines, "netns delete {name}");
+    let dead = || -> Vec<String> {
+        namespaces().into_iter().filter(|name| Run::of(name).is_some_and(|run| !run.lives())).collect()
+    };
+    let found = dead();
+    let mut refused = None;
+    for name in &found {
+        refused = tool::ip(None, &format!("netns delete {name}\n")).err().or(refused);
     }
-    tool::ip(None, &lines)?;
+    // Another run may have taken one away just before us, which is as good.
+    if let Some(error) = refused.filter(|_| !dead().is_empty()) {
+        return Err(error);
+    }
     if let Ok(entries) = std::fs::read_dir(folder()) {
         for path in entries.flatten().map(|entry| entry.path()) {
             let owner = path.file_stem().and_then(|stem| Run::of(&stem.to_string_lossy()));
@@ -89,7 +92,7 @@ pub fn leftovers() -> Result<usize, LabError> {
         }
         let _ = std::fs::remove_dir(folder());
     }
-    Ok(dead.len())
+    Ok(found.len())
 }
 
 /// The namespaces that labs made, of whatever process.

@@ -15,7 +15,7 @@ use crate::plan::{Plan, PodKey, PodPlan, Spot};
 use crate::tool;
 
 /// The other end of every link.
-const PEER4: &str = "169.254.1.1";
+pub(crate) const PEER4: &str = "169.254.1.1";
 /// The same of IPv6.
 const PEER6: &str = "fe80::1";
 
@@ -122,7 +122,7 @@ impl Cluster {
         let mut changed = Changed::default();
         let mut outside = String::new();
         self.begin()?;
-        self.remove(&plan, &mut outside, &mut changed)?;
+        self.remove(&plan, &mut changed)?;
         self.add(&plan, &mut outside, &mut changed)?;
         for address in self.plan.outside.difference(&plan.outside) {
             let _ = writeln!(outside, "address del {} dev lo", whole(*address));
@@ -155,7 +155,7 @@ impl Cluster {
     }
 
     /// Whoever is not in the plan, or there in another way, goes.
-    fn remove(&mut self, plan: &Plan, outside: &mut String, changed: &mut Changed) -> Result<(), LabError> {
+    fn remove(&mut self, plan: &Plan, changed: &mut Changed) -> Result<(), LabError> {
         let other = |name: &SmolStr| plan.nodes.get(name) != self.plan.nodes.get(name);
         let nodes: BTreeSet<SmolStr> = self.nodes.keys().filter(|name| other(name)).cloned().collect();
         let goes = |key: &&PodKey| {
@@ -164,7 +164,7 @@ impl Cluster {
         };
         let pods: Vec<PodKey> = self.pods.keys().filter(goes).cloned().collect();
         let mut inside: BTreeMap<SmolStr, String> = BTreeMap::new();
-        let mut names = String::new();
+        let (mut outside, mut names) = (String::new(), String::new());
         for key in pods {
             let (Some(number), Some(old)) = (self.pods.remove(&key), self.plan.pods.remove(&key)) else {
                 continue;
@@ -194,6 +194,8 @@ impl Cluster {
             }
             self.plan.nodes.remove(&node);
         }
+        // Links go before the namespaces that hold their other ends, which would take them along at any moment.
+        tool::ip(Some(&self.outside()), &outside)?;
         tool::ip(None, &names)
     }
 

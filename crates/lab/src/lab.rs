@@ -10,9 +10,10 @@ use palisade_model::evaluate::evaluate;
 use palisade_model::flow::{Flow, Party, Who};
 use palisade_model::matching::{Context, Endpoint};
 use palisade_model::options::Options;
-use palisade_model::policy::Direction;
+use palisade_model::policy::{Direction, TrafficMatch, TrafficMatches};
+use palisade_model::snapshot::Snapshot;
 use palisade_model::trace::{Because, Verdict};
-use palisade_model::traffic::Protocol;
+use palisade_model::traffic::{PortRange, Protocol, Traffic};
 use palisade_nftables::compile::compile;
 use smol_str::SmolStr;
 
@@ -162,13 +163,21 @@ impl Lab {
         &self.cluster
     }
 
-    /// How others find their way in.
-    pub fn kept(&self, paths: &[String]) -> Kept {
-        let pods = self.cluster.pods().map(|((namespace, name, _), at)| (format!("{namespace}/{name}"), at));
+    /// How others find their way in: to a pod by its name, or its workload's.
+    pub fn kept(&self, placed: &Placed, paths: &[String]) -> Kept {
+        let pods = self.cluster.pods();
+        let mut pods: BTreeMap<String, String> =
+            pods.map(|((namespace, name, _), at)| (format!("{namespace}/{name}"), at)).collect();
+        for pod in placed.snapshot.pods().iter().filter(|pod| !pod.terminated) {
+            let at = pods.get(&format!("{}/{}", pod.namespace, pod.name)).cloned();
+            for (maker, at) in placed.snapshot.makers(pod).into_iter().zip(at.into_iter().cycle()) {
+                pods.entry(format!("{}/{}", pod.namespace, maker.name)).or_insert(at);
+            }
+        }
         Kept {
             outside: self.cluster.outside(),
             paths: paths.to_vec(),
-            pods: pods.collect(),
+            pods,
             nodes: self.cluster.nodes().map(|(node, name)| (node.to_string(), name)).collect(),
         }
     }
@@ -274,6 +283,15 @@ fn beyond(placed: &Placed, flow: &Flow, options: &Options) -> Result<(), String>
             return Err("a policy on something outside is not enforced by a node".to_owned());
         }
     }
+    if here.traffic.source_port.is_none() && here.traffic.protocol.has_ports() {
+        let from = |port: u16| {
+            let traffic = Traffic { source_port: Some(port), ..here.traffic };
+            placed.verdict(&Flow { traffic, ..here }, options)
+        };
+        if source_ports(&placed.snapshot).into_iter().any(|port| from(port) != evaluation.verdict) {
+            return Err("the answer depends on the source port, and the flow names none".to_owned());
+        }
+    }
     let context = Context { snapshot: &placed.snapshot, options: *options };
     if let Some(service) = context.entrance(&here) {
         let rules = placed.snapshot.policies().iter().flat_map(|policy| &policy.rules);
@@ -283,4 +301,19 @@ fn beyond(placed: &Placed, flow: &Flow, options: &Options) -> Result<(), String>
         }
     }
     Ok(())
+}
+
+/// A port of each stretch of source ports that rules tell apart, of those that a connection may come from by itself.
+fn source_ports(snapshot: &Snapshot) -> BTreeSet<u16> {
+    let mut ports = BTreeSet::new();
+    for rule in snapshot.policies().iter().flat_map(|policy| &policy.rules) {
+        let TrafficMatches::Of(all) = &rule.traffic else { continue };
+        for wanted in all {
+            if let TrafficMatch::From(range, _) = wanted {
+                ports.extend([range.first, range.last.saturating_add(1), PortRange::EPHEMERAL.first]);
+            }
+        }
+    }
+    ports.retain(|port| PortRange::EPHEMERAL.contains(*port));
+    ports
 }

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use palisade_model::flow::{Party, Who};
 use smol_str::SmolStr;
 
+use crate::cluster::PEER4;
 use crate::place::Placed;
 
 /// A pod's namespace, name and, for what could not become a pod, the workload's kind.
@@ -108,10 +109,10 @@ impl Plan {
     }
 }
 
-/// Whether an address can be somebody's: not everybody's, nobody's, or one's own.
+/// Whether an address can be somebody's: not everybody's, nobody's, one's own, or what every link's other end is called here.
 pub fn is_usable(address: IpAddr) -> bool {
     let special = match address {
-        IpAddr::V4(four) => four.is_broadcast() || four.is_link_local(),
+        IpAddr::V4(four) => four.is_broadcast() || four.to_string() == PEER4,
         IpAddr::V6(six) => six.is_unicast_link_local(),
     };
     !special && !address.is_loopback() && !address.is_multicast() && !address.is_unspecified()

@@ -409,7 +409,7 @@ pub enum TestOutput {
 pub enum LabOutput {
     /// For people
     Text,
-    /// For programs (docs/schemas/lab.json)
+    /// For programs (docs/schemas/lab.json, docs/schemas/lab-test.json)
     Json,
 }
 

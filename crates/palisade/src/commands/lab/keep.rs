@@ -36,10 +36,10 @@ pub fn stay(
     stop: &AtomicBool,
     look: Look,
 ) -> Result<(), String> {
-    let mut kept = lab.kept(&arguments.paths);
+    let kept = lab.kept(&placed, &arguments.paths);
     kept.write().map_err(words)?;
-    let forget = Forget(kept.clone());
-    let pod = kept.pods.keys().next().map_or("NAMESPACE/POD", String::as_str);
+    let pod = kept.pods.keys().next().map_or("NAMESPACE/POD", String::as_str).to_owned();
+    let forget = Forget(kept);
     print_now(&format!(
         "\nUp. Try:  palisade lab exec {pod} -- ip address     (Ctrl-C removes everything)\nwatching {} …\n",
         input::describe(&arguments.paths)
@@ -57,11 +57,7 @@ pub fn stay(
         seen = now;
         let begun = Instant::now();
         let line = match follow(arguments, lab, &mut before) {
-            Ok((opened, closed)) => {
-                kept = lab.kept(&arguments.paths);
-                kept.write().map_err(words)?;
-                change(&opened, &closed, begun.elapsed(), look)
-            }
+            Ok((opened, closed)) => change(&opened, &closed, begun.elapsed(), look),
             Err(error) => format!("{} {error}; what was in force stays in force\n", look.bad("error:")),
         };
         print_now(&format!("{}  {changed} changed: {line}", clock()));
@@ -87,6 +83,7 @@ fn follow(
     let placed = world(&arguments.paths, arguments.thorium)?;
     let matrix = Matrix::of(&placed, arguments.most_flows.max(1));
     lab.update(&placed, &matrix.outside).map_err(words)?;
+    lab.kept(&placed, &arguments.paths).write().map_err(words)?;
     let now = verdicts(&placed, &matrix);
     let (mut opened, mut closed) = (Vec::new(), Vec::new());
     for (flow, verdict) in &now {
@@ -144,7 +141,9 @@ fn stamp(path: &Path, all: &mut BTreeMap<PathBuf, Stamp>, depth: usize) {
     let Ok(metadata) = std::fs::metadata(path) else { return };
     if metadata.is_dir() && depth < 64 {
         for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-            stamp(&entry.path(), all, depth + 1);
+            if input::is_read(&entry.path()) {
+                stamp(&entry.path(), all, depth + 1);
+            }
         }
     } else if metadata.is_file() {
         all.insert(path.to_owned(), (metadata.modified().unwrap_or(UNIX_EPOCH), metadata.len()));
