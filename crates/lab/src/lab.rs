@@ -283,6 +283,9 @@ fn beyond(placed: &Placed, flow: &Flow, options: &Options) -> Result<(), String>
             return Err("a policy on something outside is not enforced by a node".to_owned());
         }
     }
+    if evaluation.verdict == Verdict::Reject && is_icmp_error(&here) {
+        return Err("nobody answers an error of ICMP with another: a refusal looks like silence".to_owned());
+    }
     if here.traffic.source_port.is_none() && here.traffic.protocol.has_ports() {
         let from = |port: u16| {
             let traffic = Traffic { source_port: Some(port), ..here.traffic };
@@ -301,6 +304,17 @@ fn beyond(placed: &Placed, flow: &Flow, options: &Options) -> Result<(), String>
         }
     }
     Ok(())
+}
+
+/// Whether it is a message about another packet.
+fn is_icmp_error(flow: &Flow) -> bool {
+    let Some((kind, _)) = flow.traffic.icmp.filter(|_| flow.traffic.protocol == Protocol::Icmp) else {
+        return false;
+    };
+    match flow.destination.address {
+        Some(IpAddr::V6(_)) => kind < 128,
+        _ => matches!(kind, 3 | 4 | 5 | 11 | 12),
+    }
 }
 
 /// A port of each stretch of source ports that rules tell apart, of those that a connection may come from by itself.

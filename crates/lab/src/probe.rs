@@ -294,8 +294,11 @@ fn open(at: usize, probe: &Probe) -> Result<Sent, Errno> {
             raw::igmp(icmp.map_or(0x16, |(kind, _)| kind), number)
         }
     };
-    send(&sent.socket, &packet, SendFlags::NOSIGNAL)?;
-    Ok(sent)
+    match send(&sent.socket, &packet, SendFlags::NOSIGNAL) {
+        // Our own kernel stopped it on the way out. Whether it says more than that, is heard next.
+        Ok(_) | Err(Errno::PERM) => Ok(sent),
+        Err(error) => Err(error),
+    }
 }
 
 fn ping_socket(source: IpAddr) -> Result<OwnedFd, Errno> {
