@@ -77,7 +77,7 @@ fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, String> {
         Err(error) => return Err(error.to_string()),
     };
     let begun = Instant::now();
-    let outside = plural(matrix.outside.len(), "address");
+    let outside = plural(matrix.outside.len(), "host");
     say.part(&format!(
         "building {} on {} in {}, {outside} outside …",
         plural(placed.snapshot.pods().iter().filter(|pod| !pod.terminated).count(), "pod"),
