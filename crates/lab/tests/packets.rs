@@ -171,6 +171,19 @@ fn all_flows_of_a_world_are_as_predicted() {
 }
 
 #[test]
+fn policies_that_are_not_in_force_are_found_out() {
+    let mut lab = lab();
+    let placed = world(&[WORLD, include_str!("policies.yaml")]);
+    lab.build(&placed, &BTreeSet::new()).unwrap();
+    let flows: Vec<Flow> = ["other/job -> shop/db tcp/5432", "other/job -> shop/web udp/53"]
+        .iter()
+        .flat_map(|text| placed.given.flows(&text.parse().unwrap()).unwrap())
+        .collect();
+    let measured = lab.measure(&placed, &flows, &mut |_| {}).unwrap();
+    assert_eq!(measured, [Measured::Verdict(ALLOW), Measured::Verdict(ALLOW)]);
+}
+
+#[test]
 fn nothing_is_left_behind() {
     let mut lab = lab();
     lab.update(&world(&[WORLD]), &BTreeSet::new()).unwrap();

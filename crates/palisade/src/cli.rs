@@ -255,7 +255,7 @@ pub struct LabTestArgs {
     #[command(flatten)]
     pub thorium: ThoriumArgs,
     /// How many tests run side by side, each in a cluster of its own
-    #[arg(long, value_name = "N", default_value_t = 6)]
+    #[arg(long, value_name = "N", default_value_t = 16)]
     pub jobs: usize,
     /// Print only what fails, and the summary
     #[arg(long, short)]
