@@ -14,12 +14,13 @@ help: ## this list
 run: release ## build and show the tour on the shipped example (installs a C linker if missing: root on Debian only)
 	@PALISADE="$(TARGET)/release/palisade" scripts/tour
 
-test: setup-test fmt clippy deny unit suites kernel instructions ## everything CI runs (installs a C linker, python3, valgrind and nftables if missing: root on Debian only)
+test: setup-test fmt clippy deny unit suites kernel instructions ## everything CI runs (installs a C linker, python3, valgrind, nftables and iproute2 if missing: root on Debian only)
 
 check: setup-test fmt clippy deny ## format, clippy, dependency rules; no tests (installs as `make test`)
 
-kernel: setup-test ## compiled programs in the real kernel: needs root and nft (installs as `make test`)
-	$(CARGO) test --locked -p palisade-nftables --test kernel -- --ignored
+kernel: setup-test ## programs in the real kernel, suites as packets in namespaces: needs root, nft and ip (installs as `make test`)
+	$(CARGO) test --locked -p palisade-nftables -p palisade-lab -- --ignored
+	$(CARGO) test --locked -p palisade --test lab -- --ignored
 
 instructions: setup-test ## fails if something needs more instructions than it did; UPDATE=1 takes what it needs now (installs as `make test`)
 	$(CARGO) build --locked --release -p palisade-bench

@@ -73,6 +73,16 @@ pub fn describe(paths: &[String]) -> String {
     }
 }
 
+/// Whether something in a folder is read: a manifest or a folder, and not hidden.
+pub fn is_read(entry: &Path) -> bool {
+    let hidden = entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    !hidden && (is_manifest(entry) || entry.is_dir())
+}
+
+fn is_manifest(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| EXTENSIONS.iter().any(|e| extension.eq_ignore_ascii_case(e)))
+}
+
 impl Input {
     /// Why there can be no answer: the first path that was asked for and could not be read.
     pub fn refusal(&self) -> Option<String> {
@@ -115,12 +125,8 @@ impl Input {
         };
         entries.sort();
         for entry in entries {
-            let hidden = entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-            let known =
-                |extension: &std::ffi::OsStr| EXTENSIONS.iter().any(|e| extension.eq_ignore_ascii_case(e));
-            let manifest = entry.extension().is_some_and(known);
-            if !hidden && (manifest || entry.is_dir()) {
-                self.path(&entry, above, depth + 1, manifest);
+            if is_read(&entry) {
+                self.path(&entry, above, depth + 1, is_manifest(&entry));
             }
         }
         above.remove(&real);

@@ -4,6 +4,7 @@
 //! its tree, because the objects in them go through the same reading as manifests; [`run`] runs them side by side.
 
 pub mod format;
+pub mod packets;
 pub mod report;
 pub mod run;
 mod thorium;

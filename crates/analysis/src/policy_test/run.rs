@@ -52,7 +52,7 @@ pub fn run(sources: &[Arc<Source>], files: &dyn Files) -> Report {
 /// Runs every test of these texts in a certain way.
 pub fn run_as(sources: &[Arc<Source>], files: &dyn Files, settings: Settings) -> Report {
     let limits = Limits::default();
-    let worlds = Worlds { files, settings, loaded: Mutex::new(HashMap::new()) };
+    let worlds = Worlds::new(files, settings);
     let mut report = Report::default();
     let mut names: BTreeSet<String> = BTreeSet::new();
     for source in sources {
@@ -96,15 +96,19 @@ fn name_used_before(source: &Source, node: &Node<'_>, names: &mut BTreeSet<Strin
 }
 
 /// Worlds by the files they are made of: many tests share one.
-struct Worlds<'f> {
+pub(super) struct Worlds<'f> {
     files: &'f dyn Files,
-    settings: Settings,
+    pub(super) settings: Settings,
     #[allow(clippy::type_complexity)]
     loaded: Mutex<HashMap<(Arc<str>, Vec<SmolStr>), Arc<(World, Vec<Diagnostic>)>>>,
 }
 
-impl Worlds<'_> {
-    fn get(
+impl<'f> Worlds<'f> {
+    pub(super) fn new(files: &'f dyn Files, settings: Settings) -> Self {
+        Worlds { files, settings, loaded: Mutex::new(HashMap::new()) }
+    }
+
+    pub(super) fn get(
         &self,
         source: &Source,
         paths: &[SmolStr],
@@ -191,7 +195,7 @@ fn policy_test(
 }
 
 /// Applies and deletes what a step says.
-fn change(
+pub(super) fn change(
     source: &Source,
     step: &Step<'_>,
     worlds: &Worlds<'_>,

@@ -121,6 +121,10 @@ fn decide(rules: &[&Rule], piece: Piece) -> Outcome {
             Does::Act(Action::Allow) => Final::Allow,
             Does::Act(Action::Deny) => Final::Deny,
             Does::Act(Action::Reject) => Final::Reject,
+            // Passed on would be what the rule does not mean, too: what comes later might allow it.
+            Does::Act(Action::Pass) if matches!(piece, Piece::Igmp) && is_about_some_igmp(rule) => {
+                Final::Deny
+            }
             Does::Act(Action::Pass) | Does::Isolate => return None,
         };
         Some(Outcome { verdict, by: by(rule) })
@@ -137,6 +141,17 @@ fn decide(rules: &[&Rule], piece: Piece) -> Outcome {
         };
     }
     first_match(Stage::Baseline).unwrap_or(Outcome { verdict: Final::Allow, by: None })
+}
+
+/// Whether a rule is about some of IGMP, by type or group, which the kernel is not asked to tell apart.
+pub(crate) fn is_about_some_igmp(rule: &Rule) -> bool {
+    match &rule.traffic {
+        TrafficMatches::Any => false,
+        TrafficMatches::Of(all) => {
+            all.iter().any(|one| matches!(one, TrafficMatch::Igmp(..)))
+                && !all.iter().any(|one| matches!(one, TrafficMatch::Igmp(None, None)))
+        }
+    }
 }
 
 fn carries(rule: &Rule, piece: Piece) -> bool {

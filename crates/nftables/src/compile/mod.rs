@@ -24,7 +24,7 @@ use palisade_model::address::Family;
 use palisade_model::policy::{Action, Direction};
 use palisade_model::traffic::{PortRange, Protocol};
 
-use self::decide::{Behaviour, Final, List, Outcome};
+use self::decide::{Behaviour, Final, List, Outcome, is_about_some_igmp};
 use self::names::Names;
 use self::peers::{Peers, named};
 use crate::program::{Chain, Field, FieldType, Hook, Key, Match, Name, Program, Rule, Set, Value, Verdict};
@@ -432,6 +432,13 @@ impl<'v> Compiler<'v> {
             if !rule.layer7.is_empty() && rule.does == Does::Act(Action::Allow) {
                 self.lacks
                     .insert(format!("{who}: conditions on layer 7 cannot be checked, so it allows nothing"));
+            }
+            if is_about_some_igmp(rule) {
+                let way = match rule.does {
+                    Does::Act(Action::Allow) => "allows none of it",
+                    _ => "refuses all of it",
+                };
+                self.lacks.insert(format!("{who}: types and groups of IGMP are not told apart, so it {way}"));
             }
             let gate = self.view.sets().get(&rule.subject);
             if gate.is_some_and(|set| matches!(&*set.content, Content::Service(_))) {

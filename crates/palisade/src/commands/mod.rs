@@ -3,6 +3,7 @@
 pub mod check;
 pub mod compile;
 pub mod explain;
+pub mod lab;
 pub mod shell;
 pub mod test;
 pub mod thorium;

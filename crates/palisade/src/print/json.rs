@@ -1,4 +1,4 @@
-//! The JSON forms of `explain`, `check`, `test` and `thorium effective`. Their schemas are in docs/schemas, and a test holds them together.
+//! The JSON forms of `explain`, `check`, `test` and `thorium effective`; those of `lab` stand beside its printer. Their schemas are in docs/schemas, and a test holds them together.
 
 use palisade_analysis::policy_test;
 use palisade_model::diagnostic;
@@ -535,6 +535,12 @@ mod tests {
     #[test]
     fn the_schema_of_effective_is_the_one_in_docs() {
         same_schema::<Effective>("effective");
+    }
+
+    #[test]
+    fn the_schemas_of_lab_are_the_ones_in_docs() {
+        same_schema::<crate::print::lab::LabReport>("lab");
+        same_schema::<crate::print::lab::PacketTests>("lab-test");
     }
 
     #[test]

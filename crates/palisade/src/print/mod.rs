@@ -4,6 +4,7 @@ pub mod diagnostics;
 pub mod explain;
 pub mod json;
 pub mod junit;
+pub mod lab;
 pub mod sarif;
 pub mod style;
 pub mod tests;

@@ -1,0 +1,333 @@
+//! A lab: a world that is built, enforced and measured, and follows what changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use palisade_engine::{Engine, Key};
+use palisade_model::evaluate::evaluate;
+use palisade_model::flow::{Flow, Party, Who};
+use palisade_model::matching::{Context, Endpoint};
+use palisade_model::options::Options;
+use palisade_model::policy::{Direction, TrafficMatch, TrafficMatches};
+use palisade_model::snapshot::Snapshot;
+use palisade_model::trace::{Because, Verdict};
+use palisade_model::traffic::{PortRange, Protocol, Traffic};
+use palisade_nftables::compile::compile;
+use smol_str::SmolStr;
+
+use crate::clean::{self, Kept};
+use crate::cluster::{Changed, Cluster};
+use crate::error::LabError;
+use crate::listen::{Door, Listeners};
+use crate::namespace::Run;
+use crate::place::Placed;
+use crate::plan::{Plan, Spot, is_usable};
+use crate::probe::{self, Answer, Probe};
+use crate::services::Services;
+use crate::{conntrack, tool};
+
+/// A cluster on this machine. Everything it made goes with it.
+#[derive(Debug)]
+pub struct Lab {
+    // Before the cluster: a namespace goes when nothing in it is open.
+    listeners: Listeners,
+    cluster: Cluster,
+    engine: Engine,
+    known: BTreeSet<Key>,
+    /// What is in force: on each node, and for services in each namespace.
+    programs: BTreeMap<SmolStr, String>,
+    translations: BTreeMap<String, String>,
+    services: Services,
+    /// What the kernel cannot do of the policies.
+    lacks: BTreeSet<String>,
+    stop: Arc<AtomicBool>,
+}
+
+/// What a packet said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Measured {
+    /// What became of it.
+    Verdict(Verdict),
+    /// It was not sent, and why.
+    NotSent(String),
+}
+
+/// What an update did.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Updated {
+    /// What was built and torn down.
+    pub changed: Changed,
+    /// On how many nodes the rules are others now.
+    pub programs: usize,
+}
+
+/// Labs of this process so far.
+static LABS: AtomicU32 = AtomicU32::new(0);
+
+// === impl Lab ===
+
+impl Lab {
+    /// A lab with nothing in it. Takes away first what crashed runs left behind. Whoever sets `stop` ends every measurement.
+    pub fn new(stop: Arc<AtomicBool>) -> Result<Lab, LabError> {
+        let missing = tool::missing();
+        if !missing.is_empty() {
+            return Err(LabError::Missing(missing.join("; ")));
+        }
+        clean::leftovers()?;
+        let run = Run::own(LABS.fetch_add(1, Ordering::Relaxed))?;
+        Ok(Lab {
+            listeners: Listeners::new()?,
+            cluster: Cluster::new(run),
+            engine: Engine::default(),
+            known: BTreeSet::new(),
+            programs: BTreeMap::new(),
+            translations: BTreeMap::new(),
+            services: Services::default(),
+            lacks: BTreeSet::new(),
+            stop,
+        })
+    }
+
+    /// Makes the machine this world: what is new is built, what is gone is torn down, and what is in force is in force all at
+    /// once on each node. These addresses are there outside.
+    pub fn update(&mut self, placed: &Placed, outside: &BTreeSet<IpAddr>) -> Result<Updated, LabError> {
+        let changed = self.build(placed, outside)?;
+        let programs = self.enforce(placed)?;
+        Ok(Updated { changed, programs })
+    }
+
+    /// Builds the world, without any policy.
+    pub fn build(&mut self, placed: &Placed, outside: &BTreeSet<IpAddr>) -> Result<Changed, LabError> {
+        let changed = self.cluster.reach(Plan::of(placed, outside))?;
+        self.listeners.leave(&changed.gone);
+        let nodes: BTreeSet<&SmolStr> = self.cluster.plan().nodes.keys().collect();
+        self.programs.retain(|node, _| nodes.contains(node) && !changed.new_nodes.contains(node));
+        self.translations.retain(|name, _| !changed.gone.contains(name));
+        self.translate(placed)?;
+        Ok(changed)
+    }
+
+    fn translate(&mut self, placed: &Placed) -> Result<(), LabError> {
+        let plan = self.cluster.plan();
+        let nodes: Vec<IpAddr> =
+            placed.snapshot.nodes().iter().flat_map(|node| node.addresses.iter().copied()).collect();
+        let services = Services::of(&placed.snapshot, &nodes);
+        let mut places = vec![(self.cluster.outside(), Vec::new())];
+        for (node, name) in self.cluster.nodes() {
+            places.push((name, plan.nodes.get(node).cloned().unwrap_or_default()));
+        }
+        for (name, own) in places {
+            let text = services.replace(&own);
+            if self.translations.get(&name) != Some(&text) {
+                tool::nft(&name, &text)?;
+                self.translations.insert(name, text);
+            }
+        }
+        self.services = services;
+        Ok(())
+    }
+
+    /// Puts the policies of the world in force. Says on how many nodes that changed anything.
+    pub fn enforce(&mut self, placed: &Placed) -> Result<usize, LabError> {
+        (self.known, _) = self.engine.relist(&self.known, &placed.objects, &placed.snapshot);
+        let view = self.engine.view();
+        self.lacks.clear();
+        let mut changed = 0;
+        for (node, name) in self.cluster.nodes() {
+            let compiled = compile(&view.part_of(node), node);
+            self.lacks.extend(compiled.lacks);
+            let text = compiled.program.replace();
+            if self.programs.get(node) != Some(&text) {
+                tool::nft(&name, &text)?;
+                self.programs.insert(node.clone(), text);
+                changed += 1;
+            }
+        }
+        Ok(changed)
+    }
+
+    /// What the kernel cannot do of the policies, in words.
+    pub fn lacks(&self) -> &BTreeSet<String> {
+        &self.lacks
+    }
+
+    /// What is in force on a node, as nft reads it.
+    pub fn program(&self, node: &str) -> Option<&str> {
+        self.programs.get(node).map(String::as_str)
+    }
+
+    /// What there is.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// How others find their way in: to a pod by its name, or its workload's.
+    pub fn kept(&self, placed: &Placed, paths: &[String]) -> Kept {
+        let pods = self.cluster.pods();
+        let mut pods: BTreeMap<String, String> =
+            pods.map(|((namespace, name, _), at)| (format!("{namespace}/{name}"), at)).collect();
+        for pod in placed.snapshot.pods().iter().filter(|pod| !pod.terminated) {
+            let at = pods.get(&format!("{}/{}", pod.namespace, pod.name)).cloned();
+            for (maker, at) in placed.snapshot.makers(pod).into_iter().zip(at.into_iter().cycle()) {
+                pods.entry(format!("{}/{}", pod.namespace, maker.name)).or_insert(at);
+            }
+        }
+        Kept {
+            outside: self.cluster.outside(),
+            paths: paths.to_vec(),
+            pods,
+            nodes: self.cluster.nodes().map(|(node, name)| (node.to_string(), name)).collect(),
+        }
+    }
+
+    /// Measures flows of the manifests' world. Connections of before are forgotten, so that each is opened anew.
+    pub fn measure(
+        &mut self,
+        placed: &Placed,
+        flows: &[Flow],
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<Vec<Measured>, LabError> {
+        for (_, name) in self.cluster.nodes() {
+            conntrack::forget(&name)?;
+        }
+        conntrack::forget(&self.cluster.outside())?;
+        let mut prepared: Vec<Result<(Probe, Option<Door>), String>> =
+            flows.iter().map(|flow| self.prepare(placed, flow)).collect();
+        let doors: BTreeSet<Door> = prepared.iter().flatten().filter_map(|(_, door)| door.clone()).collect();
+        let refused = self.listeners.ensure(doors)?;
+        for one in &mut prepared {
+            if let Ok((_, Some(door))) = one
+                && let Some(why) = refused.get(door)
+            {
+                *one = Err(format!("nobody can listen there: {why}"));
+            }
+        }
+        let probes: Vec<Probe> = prepared.iter().flatten().map(|(probe, _)| probe.clone()).collect();
+        let mut answers = probe::run(&probes, &self.listeners, &self.stop, progress)?.into_iter();
+        let measured = |one: Result<(Probe, Option<Door>), String>| match one {
+            Err(why) => Measured::NotSent(why),
+            Ok(_) => match answers.next() {
+                Some(Answer::Answered) => Measured::Verdict(Verdict::Allow),
+                Some(Answer::Silence) => Measured::Verdict(Verdict::Deny),
+                Some(Answer::Refused) => Measured::Verdict(Verdict::Reject),
+                Some(Answer::Failed(why)) => Measured::NotSent(why),
+                None => Measured::NotSent("it was lost".to_owned()),
+            },
+        };
+        Ok(prepared.into_iter().map(measured).collect())
+    }
+
+    /// The packet of a flow, and who must answer it; or why it cannot be sent.
+    fn prepare(&self, placed: &Placed, given: &Flow) -> Result<(Probe, Option<Door>), String> {
+        let options = Options::default();
+        beyond(placed, given, &options)?;
+        let flow = placed.flow(given);
+        let plan = self.cluster.plan();
+        let place = |party: Party| -> Result<(Spot, String, IpAddr), String> {
+            let who = placed.snapshot.describe(party);
+            let address = party.address.ok_or_else(|| format!("{who} has no address"))?;
+            if !is_usable(address) {
+                return Err(format!("{address} is no address that one machine can have"));
+            }
+            if placed.shared.contains(&address) {
+                return Err(format!("several claim the address {address}"));
+            }
+            let spot =
+                plan.spot(placed, party).ok_or_else(|| format!("{who} has no network of its own here"))?;
+            let name = self.cluster.namespace(&spot).ok_or_else(|| format!("{who} is not there"))?;
+            Ok((spot, name, address))
+        };
+        let (from, from_name, source) = place(flow.source)?;
+        let (to, to_name, destination) = place(flow.destination)?;
+        if source.is_ipv4() != destination.is_ipv4() {
+            return Err("the two ends have no address family in common".to_owned());
+        }
+        if from == Spot::Outside && to == Spot::Outside && flow.via.is_none() {
+            return Err("both ends are outside".to_owned());
+        }
+        let mut probe = Probe { from: from_name, source, destination, traffic: flow.traffic, choice: 0 };
+        if flow.via.is_some() {
+            let dial = self.services.dial(&placed.snapshot, &flow);
+            let dial = dial.ok_or("the service has no address that leads there")?;
+            probe.destination = dial.address;
+            probe.traffic.port = dial.port;
+            probe.choice = dial.choice;
+        }
+        let protocol = flow.traffic.protocol;
+        let port = if protocol.has_ports() && protocol != Protocol::Sctp { flow.traffic.port } else { 0 };
+        Ok((probe, Some((to_name, protocol, destination, port))))
+    }
+}
+
+/// What no packet of this machine can show.
+fn beyond(placed: &Placed, flow: &Flow, options: &Options) -> Result<(), String> {
+    if flow.source.who == flow.destination.who
+        && matches!(flow.source.who, Who::Pod(pod) if placed.given.pods()[pod].stand_in.is_some())
+    {
+        return Err("a template stands for several pods, and is one here".to_owned());
+    }
+    if placed.differs(flow, options) {
+        return Err("the answer depends on an address that the lab gave".to_owned());
+    }
+    let here = placed.flow(flow);
+    let evaluation = evaluate(&placed.snapshot, &here, options);
+    if !evaluation.conditions().is_empty() {
+        return Err("it is allowed on a condition of layer 7, which the kernel cannot check".to_owned());
+    }
+    let sides = [(Direction::Egress, &evaluation.egress), (Direction::Ingress, &evaluation.ingress)];
+    for (direction, side) in sides {
+        let (own, _) = Context::ends(&here, direction);
+        if placed.is_outside(own) && !matches!(side.because, Because::Exempt(_) | Because::Default) {
+            return Err("a policy on something outside is not enforced by a node".to_owned());
+        }
+    }
+    if evaluation.verdict == Verdict::Reject && is_icmp_error(&here) {
+        return Err("nobody answers an error of ICMP with another: a refusal looks like silence".to_owned());
+    }
+    if here.traffic.source_port.is_none() && here.traffic.protocol.has_ports() {
+        let from = |port: u16| {
+            let traffic = Traffic { source_port: Some(port), ..here.traffic };
+            placed.verdict(&Flow { traffic, ..here }, options)
+        };
+        if source_ports(&placed.snapshot).into_iter().any(|port| from(port) != evaluation.verdict) {
+            return Err("the answer depends on the source port, and the flow names none".to_owned());
+        }
+    }
+    let context = Context { snapshot: &placed.snapshot, options: *options };
+    if let Some(service) = context.entrance(&here) {
+        let rules = placed.snapshot.policies().iter().flat_map(|policy| &policy.rules);
+        let mut gates = rules.filter(|rule| context.applies(&rule.subjects, Endpoint::Service(service)));
+        if gates.next().is_some() {
+            return Err("a policy applies to the service itself, which is not enforced here".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Whether it is a message about another packet.
+fn is_icmp_error(flow: &Flow) -> bool {
+    let Some((kind, _)) = flow.traffic.icmp.filter(|_| flow.traffic.protocol == Protocol::Icmp) else {
+        return false;
+    };
+    match flow.destination.address {
+        Some(IpAddr::V6(_)) => kind < 128,
+        _ => matches!(kind, 3 | 4 | 5 | 11 | 12),
+    }
+}
+
+/// A port of each stretch of source ports that rules tell apart, of those that a connection may come from by itself.
+fn source_ports(snapshot: &Snapshot) -> BTreeSet<u16> {
+    let mut ports = BTreeSet::new();
+    for rule in snapshot.policies().iter().flat_map(|policy| &policy.rules) {
+        let TrafficMatches::Of(all) = &rule.traffic else { continue };
+        for wanted in all {
+            if let TrafficMatch::From(range, _) = wanted {
+                ports.extend([range.first, range.last.saturating_add(1), PortRange::EPHEMERAL.first]);
+            }
+        }
+    }
+    ports.retain(|port| PortRange::EPHEMERAL.contains(*port));
+    ports
+}

@@ -1,0 +1,208 @@
+//! `palisade lab`: a cluster on this machine.
+
+mod exec;
+mod keep;
+mod test;
+
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use palisade_dialects::thorium::Reading;
+use palisade_lab::matrix::Matrix;
+use palisade_lab::place::Placed;
+use palisade_lab::{Lab, LabError, clean};
+use palisade_model::options::Options;
+use palisade_model::trace::Verdict;
+use palisade_model::verdicts::Verdicts;
+
+use super::{NO, UNANSWERED, YES};
+use crate::Outcome;
+use crate::cli::{ColorChoice, LabArgs, LabCommand, LabOutput};
+use crate::input;
+use crate::print::diagnostics::plural;
+use crate::print::json;
+use crate::print::lab::{self as printer, Asked, LabReport};
+use crate::print::style::{Look, tame};
+
+pub fn run(arguments: &LabArgs, color: ColorChoice) -> Outcome {
+    let errors = Look::stderr(color);
+    let outcome = match &arguments.command {
+        Some(LabCommand::Test(arguments)) => test::run(arguments, color),
+        Some(LabCommand::Exec(arguments)) => exec::run(arguments),
+        Some(LabCommand::Clean) => clean::leftovers().map_err(|error| error.to_string()).map(|count| {
+            let out = format!("{} of labs that are gone taken away\n", plural(count, "namespace"));
+            Outcome { out, err: String::new(), code: YES }
+        }),
+        None => measure(arguments, color),
+    };
+    outcome.unwrap_or_else(|message| Outcome {
+        out: String::new(),
+        err: format!("{} {message}\n", errors.bad("error:")),
+        code: UNANSWERED,
+    })
+}
+
+/// A world as the manifests say it now, or why they cannot be read.
+fn world(paths: &[String], thorium: impl Into<Reading>) -> Result<Placed, String> {
+    let mut input = input::read(paths);
+    if let Some(refusal) = input.refusal() {
+        return Err(refusal);
+    }
+    let world = input::world(&mut input, thorium);
+    Ok(Placed::new(world.into_objects()))
+}
+
+/// Set by Ctrl-C, and by whoever ends us politely.
+fn interrupts() -> Result<Arc<AtomicBool>, String> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|error| error.to_string())?;
+    }
+    Ok(stop)
+}
+
+fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, String> {
+    let placed = world(&arguments.paths, arguments.thorium)?;
+    let matrix = Matrix::of(&placed, arguments.most_flows.max(1));
+    let predicted = predict(&placed, &matrix);
+    let mut say = Progress::new(arguments.output == LabOutput::Text);
+    let stop = interrupts()?;
+    let mut lab = match Lab::new(Arc::clone(&stop)) {
+        Ok(lab) => lab,
+        Err(LabError::Missing(what)) => {
+            return Ok(prediction(arguments, color, &placed, &matrix, &predicted, &what));
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    let begun = Instant::now();
+    let outside = plural(matrix.outside.len(), "host");
+    say.part(&format!(
+        "building {} on {} in {}, {outside} outside …",
+        plural(placed.snapshot.pods().iter().filter(|pod| !pod.terminated).count(), "pod"),
+        plural(placed.nodes.len(), "node"),
+        plural(placed.snapshot.namespaces().len(), "namespace"),
+    ));
+    lab.build(&placed, &matrix.outside).map_err(words)?;
+    say.end(&format!(" {}", seconds(begun.elapsed())));
+    let begun = Instant::now();
+    say.part(&format!("enforcing {} with nftables …", policies(placed.snapshot.policies().len())));
+    lab.enforce(&placed).map_err(words)?;
+    say.end(&format!(" {}", seconds(begun.elapsed())));
+    let total = matrix.flows.len();
+    let measured =
+        lab.measure(&placed, &matrix.flows, &mut |done| say.bar("probing", done, total)).map_err(words)?;
+    say.end("");
+    let flows = matrix.flows.iter().zip(&predicted).zip(measured);
+    let asked: Vec<Asked> = flows
+        .map(|((flow, predicted), measured)| Asked {
+            flow: placed.flow(flow),
+            predicted: *predicted,
+            measured: Some(measured),
+        })
+        .collect();
+    let report = LabReport::new(&placed, &asked, &matrix, lab.lacks());
+    let code = if report.mismatches.is_empty() { YES } else { NO };
+    let look = Look::stdout(color);
+    let out = match arguments.output {
+        LabOutput::Text => printer::report(&report, look),
+        LabOutput::Json => json::print(&report),
+    };
+    if !arguments.keep {
+        return Ok(Outcome { out, err: String::new(), code });
+    }
+    print_now(&out);
+    keep::stay(arguments, &mut lab, placed, &matrix, &stop, look)?;
+    Ok(Outcome { out: String::new(), err: String::new(), code })
+}
+
+/// What the plain evaluator says about each flow.
+fn predict(placed: &Placed, matrix: &Matrix) -> Vec<Verdict> {
+    let options = Options::default();
+    let verdicts = Verdicts::new(&placed.snapshot, &options);
+    matrix.flows.iter().map(|flow| verdicts.verdict(&placed.flow(flow))).collect()
+}
+
+/// The predictions alone, where nothing can be measured.
+fn prediction(
+    arguments: &LabArgs,
+    color: ColorChoice,
+    placed: &Placed,
+    matrix: &Matrix,
+    predicted: &[Verdict],
+    what: &str,
+) -> Outcome {
+    let flows = matrix.flows.iter().zip(predicted);
+    let asked: Vec<Asked> = flows
+        .map(|(flow, predicted)| Asked { flow: placed.flow(flow), predicted: *predicted, measured: None })
+        .collect();
+    let report = LabReport::new(placed, &asked, matrix, &Default::default());
+    let look = Look::stderr(color);
+    let err = format!(
+        "{} no lab on this machine, so nothing was measured; a lab needs {what}\n",
+        look.bad("error:")
+    );
+    let out = match arguments.output {
+        LabOutput::Text => printer::report(&report, Look::stdout(color)),
+        LabOutput::Json => json::print(&report),
+    };
+    Outcome { out, err, code: UNANSWERED }
+}
+
+#[allow(clippy::needless_pass_by_value)]
+fn words(error: LabError) -> String {
+    error.to_string()
+}
+
+fn policies(count: usize) -> String {
+    if count == 1 { "1 policy".to_owned() } else { format!("{count} policies") }
+}
+
+fn seconds(time: Duration) -> String {
+    if time < Duration::from_millis(100) {
+        format!("{} ms", time.as_millis().max(1))
+    } else {
+        format!("{:.1} s", time.as_secs_f64())
+    }
+}
+
+fn print_now(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(tame(text).as_bytes()).and_then(|()| out.flush());
+}
+
+/// What goes on, on standard error if somebody watches.
+struct Progress {
+    shown: bool,
+    width: usize,
+}
+
+// === impl Progress ===
+
+impl Progress {
+    fn new(wanted: bool) -> Self {
+        Progress { shown: wanted && std::io::stderr().is_terminal(), width: 28 }
+    }
+
+    fn part(&mut self, text: &str) {
+        self.write(text);
+    }
+
+    fn end(&mut self, text: &str) {
+        self.write(&format!("{text}\n"));
+    }
+
+    fn bar(&mut self, what: &str, done: usize, total: usize) {
+        let full = self.width * done / total.max(1);
+        let bar = format!("{}{}", "█".repeat(full), "░".repeat(self.width - full));
+        self.write(&format!("\r{what} {} {bar} {done}/{total}", plural(total, "flow")));
+    }
+
+    fn write(&self, text: &str) {
+        if self.shown {
+            let mut err = std::io::stderr().lock();
+            let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+        }
+    }
+}

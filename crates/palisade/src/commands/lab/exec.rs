@@ -1,0 +1,38 @@
+//! `palisade lab exec`: a command in a pod of a lab that is up.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+
+use palisade_lab::clean::Kept;
+use palisade_lab::namespace;
+use palisade_model::nearest::nearest;
+
+use crate::Outcome;
+use crate::cli::LabExecArgs;
+
+pub fn run(arguments: &LabExecArgs) -> Result<Outcome, String> {
+    let all = Kept::all();
+    if all.is_empty() {
+        return Err("no lab is up on this machine: start one with  palisade lab PATH --keep".to_owned());
+    }
+    let place = |kept: &Kept| match arguments.pod.strip_prefix("node:") {
+        Some(node) => kept.nodes.get(node).cloned(),
+        None if arguments.pod == "outside" => Some(kept.outside.clone()),
+        None => kept.pods.get(&arguments.pod).cloned(),
+    };
+    let Some(name) = all.iter().rev().find_map(place) else {
+        let pods = all.iter().flat_map(|kept| kept.pods.keys()).map(String::as_str);
+        let near: Vec<&str> = nearest(&arguments.pod, pods).into_iter().collect();
+        let help =
+            if near.is_empty() { String::new() } else { format!("\n  did you mean {}?", near.join(", ")) };
+        return Err(format!("no pod {} in a lab that is up{help}", arguments.pod));
+    };
+    let (program, rest) = arguments.arguments.split_first().ok_or("no command")?;
+    let mut command = Command::new(program);
+    command.args(rest);
+    let status = namespace::inside(&name, || command.status()).map_err(|error| error.to_string())?;
+    let status = status.map_err(|error| format!("cannot run {program}: {error}"))?;
+    // As shells say it: killed by a signal is 128 and its number.
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    Ok(Outcome { out: String::new(), err: String::new(), code: u8::try_from(code).unwrap_or(1) })
+}

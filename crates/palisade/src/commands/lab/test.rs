@@ -1,0 +1,79 @@
+//! `palisade lab test`: PolicyTest files with real packets.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use palisade_analysis::policy_test::Settings;
+use palisade_analysis::policy_test::packets::{Packets, Sent, run_packets};
+use palisade_lab::place::Placed;
+use palisade_lab::{Lab, Measured};
+use palisade_model::flow::{Flow, Who};
+use palisade_model::snapshot::Objects;
+
+use super::{Progress, interrupts, words};
+use crate::Outcome;
+use crate::cli::{ColorChoice, LabOutput, LabTestArgs};
+use crate::commands::{NO, UNANSWERED, YES};
+use crate::input::{self, Beside};
+use crate::print::json;
+use crate::print::lab::{PacketTests, packet_tests};
+use crate::print::style::Look;
+
+pub fn run(arguments: &LabTestArgs, color: ColorChoice) -> Result<Outcome, String> {
+    let mut input = input::read(&arguments.paths);
+    if let Some(refusal) = input.refusal() {
+        return Err(refusal);
+    }
+    let stop = interrupts()?;
+    let settings = Settings { thorium: arguments.thorium.into(), engine: false };
+    let makes = || -> Result<Box<dyn Packets>, String> { Ok(Box::new(Sender::new(&stop)?)) };
+    let shown = Progress::new(arguments.output == LabOutput::Text);
+    let progress = |done: usize, total: usize| {
+        shown.write(&format!("\r{done} of {total} tests"));
+    };
+    let jobs = arguments.jobs.clamp(1, 32);
+    let mut report = run_packets(&input.sources, &Beside, settings, &makes, jobs, &progress)?;
+    shown.write("\r");
+    report.unreadable.splice(0..0, std::mem::take(&mut input.found));
+    let code = match (report.unreadable.is_empty(), report.failed(), report.sent()) {
+        (false, ..) | (_, 0, 0) => UNANSWERED,
+        (true, 0, _) => YES,
+        (true, ..) => NO,
+    };
+    let out = match arguments.output {
+        LabOutput::Text => packet_tests(&report, arguments.quiet, Look::stdout(color)),
+        LabOutput::Json => json::print(&PacketTests::from(&report)),
+    };
+    Ok(Outcome { out, err: String::new(), code })
+}
+
+/// A lab that follows a test from step to step, and from test to test.
+struct Sender {
+    lab: Lab,
+}
+
+// === impl Sender ===
+
+impl Sender {
+    fn new(stop: &Arc<AtomicBool>) -> Result<Sender, String> {
+        Ok(Sender { lab: Lab::new(Arc::clone(stop)).map_err(|error| format!("a lab needs {error}"))? })
+    }
+}
+
+impl Packets for Sender {
+    fn send(&mut self, objects: Objects, flows: &[Flow]) -> Result<Vec<Sent>, String> {
+        let placed = Placed::new(objects);
+        let ends = flows.iter().flat_map(|flow| [flow.source, flow.destination]);
+        let outside: BTreeSet<IpAddr> =
+            ends.filter(|party| party.who == Who::Outside).filter_map(|party| party.address).collect();
+        self.lab.update(&placed, &outside).map_err(words)?;
+        let measured = self.lab.measure(&placed, flows, &mut |_| {}).map_err(words)?;
+        let sent = |measured: Measured| match measured {
+            Measured::Verdict(verdict) => Sent::Verdict(verdict),
+            Measured::NotSent(why) => Sent::Not(why),
+        };
+        Ok(measured.into_iter().map(sent).collect())
+    }
+}
