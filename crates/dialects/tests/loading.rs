@@ -58,7 +58,7 @@ fn a_pod_as_kubectl_prints_it() {
 
 #[test]
 fn every_kind_that_makes_pods_stands_for_one() {
-    let template = "template: {metadata: {labels: {app: w}}, spec: {hostNetwork: true, nodeName: n, containers: [{name: c}]}}";
+    let template = "template: {metadata: {labels: {app: w}}, spec: {hostNetwork: true, nodeName: node1, containers: [{name: c}]}}";
     for (api, kind) in [
         ("apps/v1", "Deployment"),
         ("apps/v1", "StatefulSet"),
@@ -166,6 +166,8 @@ says! {
     a_namespace_that_is_none: "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: [x]}\n" => ["S0014 3:32"];
     host_network_as_text: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {hostNetwork: 'true'}\n" => ["S0006 4:21"];
     a_container_port_as_text: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{ports: [{containerPort: '80'}]}]}\n" => ["S0006 4:46"];
+    a_node_that_yaml_reads_as_a_boolean: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {nodeName: node1}\n" => ["S0006 4:18"];
+    a_pod_address_that_is_a_number: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nstatus: {podIPs: [{ip: 10}]}\n" => ["S0006 4:24"];
     no_api_version: "kind: NetworkPolicy\nmetadata: {name: a}\n" => ["S0010 1:7"];
     no_kind: "apiVersion: v1\nmetadata: {name: a}\n" => ["S0010 1:1"];
     not_an_object: "- a\n- b\n" => ["S0008 1:1"];

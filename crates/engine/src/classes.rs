@@ -179,8 +179,8 @@ impl Engine {
         }
     }
 
-    /// Something is asked for that was not before: pods of these shapes fall into other classes, which are in the same
-    /// sets for now.
+    /// Something is asked for that was not before, or is not any more: pods of these shapes fall into other classes, which are in
+    /// the same sets, because none of those asks for it.
     pub(crate) fn reclass(&mut self, shapes: &[u32]) {
         for shape in shapes {
             let Some(old) = self.endpoints.shapes.project_anew(*shape) else { continue };

@@ -190,6 +190,9 @@ pub struct Rule {
     pub layer7: Vec<Layer7>,
 }
 
+/// When a rule's turn comes: by its place, and of the same place what allows before what isolates.
+pub(crate) type Turn = (Order, bool);
+
 /// One direction or both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Directions {
@@ -250,6 +253,15 @@ impl Origin {
     pub fn rule(&self, rule: &Rule) -> Option<&RuleOrigin> {
         let mut own = self.rules.iter().filter(|origin| rule.directions.contains(origin.direction));
         own.nth(rule.rule? as usize)
+    }
+}
+
+// === impl Does ===
+
+impl Does {
+    /// When the turn of a rule comes that does this at that place.
+    pub(crate) fn turn(self, order: Order) -> Turn {
+        (order, self == Does::Isolate)
     }
 }
 

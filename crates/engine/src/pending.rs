@@ -12,7 +12,7 @@ use smol_str::SmolStr;
 
 use crate::Engine;
 use crate::delta::{
-    Change, Content, Delta, Does, Member, MemberKind, Members, Moved, Need, Part, PolicyId, RuleId, SetId,
+    Change, Content, Delta, Member, MemberKind, Members, Moved, Need, Part, PolicyId, RuleId, SetId,
 };
 use crate::endpoints::Endpoints;
 use crate::rows::Row;
@@ -221,12 +221,10 @@ impl Engine {
     /// In the order in which they come: stage by stage, in the NetworkPolicy stage what allows before what isolates.
     fn sort_rows(&self, rows: &mut [RuleId]) {
         if rows.len() > 1 {
-            let isolates = |row: &RuleId| self.rows[*row].row.does == Does::Isolate;
+            let turn = |row: &Row| row.does.turn(row.order);
             rows.sort_by(|one, other| {
-                let (first, second) = (&self.rows[*one].row, &self.rows[*other].row);
-                (first.order, isolates(one))
-                    .cmp(&(second.order, isolates(other)))
-                    .then_with(|| self.compare(first, second))
+                let (one, other) = (&self.rows[*one].row, &self.rows[*other].row);
+                turn(one).cmp(&turn(other)).then_with(|| self.compare(one, other))
             });
         }
     }

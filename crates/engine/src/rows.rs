@@ -12,6 +12,7 @@ use crate::arena::Arena;
 use crate::delta::{Directions, Does, Order, PolicyId, RuleId, SetId};
 use crate::endpoints::{NONE, number};
 use crate::sets::count;
+use crate::shapes::Few;
 
 /// All rows.
 pub(crate) type Rows = Arena<RowEntry>;
@@ -108,7 +109,7 @@ impl Engine {
             return *id;
         }
         let (subject, policy) = (row.subject, row.policy);
-        let named: crate::shapes::Few = row.named().collect();
+        let named: Few = row.named().collect();
         let shared = row.shared.then(|| row.clone());
         let id = self.rows.insert(RowEntry { row, place: NONE, makers: 1 });
         if let Some(row) = shared {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use palisade_model::cluster::{Endpoints as Backends, Service};
 use palisade_model::policy::ServiceName;
-use smol_str::{SmolStr, format_smolstr};
+use smol_str::SmolStr;
 
 use crate::Engine;
 use crate::arena::Arena;
@@ -147,7 +147,7 @@ impl Engine {
     /// What is behind a service has changed.
     pub(crate) fn set_backends(&mut self, key: &(SmolStr, SmolStr, SmolStr), backends: Option<Backends>) {
         let service = self.services.service(&ServiceName { namespace: key.0.clone(), name: key.1.clone() });
-        let name = service.filter(|service| service.headless).map(dns_name);
+        let name = service.filter(|service| service.headless).map(Service::dns_name);
         let backends = backends.map(|mut backends| {
             backends.ready.sort_unstable();
             backends.ready.dedup();
@@ -180,7 +180,7 @@ impl Engine {
         for at in headless.clone() {
             let service = &self.services.services[at].service;
             if self.serves(service, pod) {
-                let name = dns_name(service);
+                let name = service.dns_name();
                 for address in self.addresses_of(pod) {
                     self.say(&name, address, there);
                 }
@@ -199,14 +199,9 @@ impl Engine {
 
     fn serves(&self, service: &Service, pod: u32) -> bool {
         let entry = &self.endpoints.pods[pod];
-        let selected = || {
-            let labels = self.endpoints.labels(pod);
-            service.selector.as_ref().is_some_and(|selector| selector.matches(labels))
-        };
         !entry.terminated
-            && entry.member.kind != MemberKind::Entity
-            && (entry.ready || service.publish_not_ready)
-            && selected()
+            && !self.endpoints.facts(pod).external
+            && service.is_served_by(entry.ready, self.endpoints.labels(pod))
     }
 
     fn say_headless(&mut self, at: u32, there: bool) {
@@ -214,7 +209,7 @@ impl Engine {
         if !service.headless {
             return;
         }
-        let name = dns_name(service);
+        let name = service.dns_name();
         let mut addresses = self.services.listed(service);
         if let Some(namespace) = self.endpoints.namespace(&service.namespace) {
             for pod in self.endpoints.pods_in(namespace).filter(|pod| self.serves(service, *pod)) {
@@ -232,10 +227,6 @@ impl Engine {
             false => self.names.unsay(name, address, &mut self.pending),
         }
     }
-}
-
-fn dns_name(service: &Service) -> SmolStr {
-    format_smolstr!("{}.{}.svc.cluster.local", service.name, service.namespace)
 }
 
 // === impl Member ===

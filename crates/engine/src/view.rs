@@ -1,5 +1,6 @@
 //! A copy of what the index says, that follows its deltas: what a backend, an agent or a test works with.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use smol_str::SmolStr;
 use thiserror::Error;
 
 use crate::delta::{
-    Change, Content, Delta, Does, Member, MemberKind, Need, Origin, Part, PolicyId, Rule, RuleId, SetId,
+    Change, Content, Delta, Member, MemberKind, Need, Origin, Part, PolicyId, Rule, RuleId, SetId,
 };
 
 /// Everything the index says, or a node's part of it.
@@ -82,6 +83,13 @@ impl View {
     pub fn rules_of(&self, subject: SetId) -> impl Iterator<Item = &Rule> {
         let rules = self.by_subject.get(&subject).into_iter().flatten();
         rules.filter_map(|rule| self.rules.get(rule)).map(|rule| &**rule)
+    }
+
+    /// Which of two rules of one direction is asked first: by their places, and at the same place by their policies.
+    pub fn compare(&self, one: &Rule, other: &Rule) -> Ordering {
+        let object = |rule: &Rule| self.policies.get(&rule.policy).map(|origin| &origin.object);
+        let by_policy = || object(one).cmp(&object(other));
+        one.order.cmp(&other.order).then_with(by_policy).then_with(|| one.rule.cmp(&other.rule))
     }
 
     /// Who needs what.
@@ -217,9 +225,7 @@ impl View {
             Change::Set(*id, Arc::clone(&set.content), set.members.iter().cloned().collect())
         }));
         let mut rules: Vec<(&RuleId, &Arc<Rule>)> = self.rules.iter().collect();
-        rules.sort_by(|(_, one), (_, other)| {
-            (one.order, one.does == Does::Isolate).cmp(&(other.order, other.does == Does::Isolate))
-        });
+        rules.sort_by_key(|(_, rule)| rule.does.turn(rule.order));
         changes.extend(rules.into_iter().map(|(id, rule)| Change::Rule(*id, Arc::clone(rule))));
         changes.extend(self.needs.iter().cloned().map(Change::Need));
         Delta { epoch: self.epoch, changes }

@@ -193,12 +193,12 @@ impl Lab {
             conntrack::forget(&name)?;
         }
         conntrack::forget(&self.cluster.outside())?;
-        let mut prepared: Vec<Result<(Probe, Option<Door>), String>> =
+        let mut prepared: Vec<Result<(Probe, Door), String>> =
             flows.iter().map(|flow| self.prepare(placed, flow)).collect();
-        let doors: BTreeSet<Door> = prepared.iter().flatten().filter_map(|(_, door)| door.clone()).collect();
+        let doors: BTreeSet<Door> = prepared.iter().flatten().map(|(_, door)| door.clone()).collect();
         let refused = self.listeners.ensure(doors)?;
         for one in &mut prepared {
-            if let Ok((_, Some(door))) = one
+            if let Ok((_, door)) = one
                 && let Some(why) = refused.get(door)
             {
                 *one = Err(format!("nobody can listen there: {why}"));
@@ -206,7 +206,7 @@ impl Lab {
         }
         let probes: Vec<Probe> = prepared.iter().flatten().map(|(probe, _)| probe.clone()).collect();
         let mut answers = probe::run(&probes, &self.listeners, &self.stop, progress)?.into_iter();
-        let measured = |one: Result<(Probe, Option<Door>), String>| match one {
+        let measured = |one: Result<(Probe, Door), String>| match one {
             Err(why) => Measured::NotSent(why),
             Ok(_) => match answers.next() {
                 Some(Answer::Answered) => Measured::Verdict(Verdict::Allow),
@@ -220,7 +220,7 @@ impl Lab {
     }
 
     /// The packet of a flow, and who must answer it; or why it cannot be sent.
-    fn prepare(&self, placed: &Placed, given: &Flow) -> Result<(Probe, Option<Door>), String> {
+    fn prepare(&self, placed: &Placed, given: &Flow) -> Result<(Probe, Door), String> {
         let options = Options::default();
         beyond(placed, given, &options)?;
         let flow = placed.flow(given);
@@ -257,7 +257,7 @@ impl Lab {
         }
         let protocol = flow.traffic.protocol;
         let port = if protocol.has_ports() && protocol != Protocol::Sctp { flow.traffic.port } else { 0 };
-        Ok((probe, Some((to_name, protocol, destination, port))))
+        Ok((probe, (to_name, protocol, destination, port)))
     }
 }
 

@@ -25,24 +25,11 @@ use palisade_model::evaluate::evaluate;
 use palisade_model::flow::Flow;
 use palisade_model::options::Options;
 use palisade_model::trace::Verdict;
-use palisade_model::traffic::{Protocol, Traffic};
 
 use pool::{Dice, pool};
 
 /// How many flows of each world are sent.
 const FLOWS: usize = 400;
-
-fn traffic() -> Vec<Traffic> {
-    vec![
-        Traffic::new(Protocol::Tcp, 80),
-        Traffic { source_port: Some(4000), ..Traffic::new(Protocol::Tcp, 81) },
-        Traffic::new(Protocol::Tcp, 81),
-        Traffic::new(Protocol::Udp, 53),
-        Traffic::new(Protocol::Sctp, 80),
-        Traffic::new(Protocol::Icmp, 0),
-        Traffic { icmp: Some((3, Some(1))), ..Traffic::new(Protocol::Icmp, 0) },
-    ]
-}
 
 #[test]
 #[ignore = "needs root, nft and ip: make kernel"]
@@ -71,7 +58,7 @@ fn packets_do_what_the_plain_evaluator_says() {
             }
         }
         let placed = Placed::new(world::objects(&state));
-        let mut flows: Vec<Flow> = world::flows(&placed.given, &traffic());
+        let mut flows: Vec<Flow> = world::flows(&placed.given, &world::traffic());
         let step = (flows.len() / FLOWS).max(1);
         let first = dice.roll(step);
         flows = flows.into_iter().skip(first).step_by(step).collect();

@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use smol_str::SmolStr;
+use smol_str::{SmolStr, format_smolstr};
 
 use crate::diagnostic::Location;
 use crate::label::{Labels, Selector};
@@ -183,6 +183,21 @@ impl Pod {
             return Some(Owner { kind: "Deployment".into(), name: name.into() });
         }
         Some(owner.clone())
+    }
+}
+
+// === impl Service ===
+
+impl Service {
+    /// The name that the cluster's DNS knows it by.
+    pub fn dns_name(&self) -> SmolStr {
+        format_smolstr!("{}.{}.svc.cluster.local", self.name, self.namespace)
+    }
+
+    /// Whether a pod of its namespace that lives, with these labels, gets its traffic.
+    pub fn is_served_by(&self, ready: bool, labels: &Labels) -> bool {
+        (ready || self.publish_not_ready)
+            && self.selector.as_ref().is_some_and(|selector| selector.matches(labels))
     }
 }
 

@@ -411,7 +411,7 @@ impl Snapshot {
     fn name(&mut self, given: BTreeMap<String, Vec<IpAddr>>) {
         let mut names = given;
         for service in self.services.iter().filter(|service| service.headless) {
-            let name = format!("{}.{}.svc.cluster.local", service.name, service.namespace);
+            let name = service.dns_name().to_string();
             let pods = self.pods_behind(service).flat_map(|pod| self.pods[pod].addresses.iter().copied());
             let listed = self.endpoints_of_service(service).flat_map(|e| e.ready.iter().copied());
             names.entry(name).or_default().extend(pods.chain(listed));

@@ -12,6 +12,19 @@ use smol_str::SmolStr;
 /// The name of a chain, set, map or counter.
 pub type Name = SmolStr;
 
+/// The number of ICMP.
+pub const ICMP: u8 = 1;
+/// Of IGMP.
+pub const IGMP: u8 = 2;
+/// Of TCP.
+pub const TCP: u8 = 6;
+/// Of UDP.
+pub const UDP: u8 = 17;
+/// Of ICMPv6.
+pub const ICMP6: u8 = 58;
+/// Of SCTP.
+pub const SCTP: u8 = 132;
+
 /// One table of the family `inet`, which is ours alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {

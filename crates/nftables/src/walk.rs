@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use palisade_model::address::Family;
 use thiserror::Error;
 
-use crate::program::{Field, Hook, Key, Match, Name, Program, Set, Value, Verdict};
+use crate::program::{Field, Hook, ICMP, ICMP6, Key, Match, Name, Program, Set, TCP, Value, Verdict};
 
 /// A packet, as far as programs look at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,17 +178,6 @@ impl Walk<'_> {
         }
     }
 }
-
-/// Protocol numbers.
-pub const ICMP: u8 = 1;
-/// TCP.
-pub const TCP: u8 = 6;
-/// UDP.
-pub const UDP: u8 = 17;
-/// SCTP.
-pub const SCTP: u8 = 132;
-/// ICMPv6.
-pub const ICMP6: u8 = 58;
 
 // === impl Set ===
 

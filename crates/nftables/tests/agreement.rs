@@ -24,10 +24,10 @@ use palisade_model::options::Options;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::trace::{Because, Side, Verdict};
-use palisade_model::traffic::{Protocol, Traffic};
+use palisade_model::traffic::Protocol;
 use palisade_nftables::compile::compile;
-use palisade_nftables::program::{Hook, Program, Verdict as Said};
-use palisade_nftables::walk::{ICMP, ICMP6, Packet, SCTP, TCP, UDP};
+use palisade_nftables::program::{Hook, ICMP, ICMP6, IGMP, Program, SCTP, TCP, UDP, Verdict as Said};
+use palisade_nftables::walk::Packet;
 
 use pool::{Dice, pool};
 use world::objects;
@@ -95,7 +95,7 @@ fn packet(snapshot: &Snapshot, flow: &Flow) -> Option<Packet> {
         Protocol::Sctp => SCTP,
         Protocol::Icmp if source.is_ipv4() => ICMP,
         Protocol::Icmp => ICMP6,
-        Protocol::Igmp => 2,
+        Protocol::Igmp => IGMP,
     };
     Some(Packet {
         source,
@@ -147,19 +147,6 @@ fn claims(snapshot: &Snapshot) -> BTreeMap<IpAddr, usize> {
     claims
 }
 
-fn flows(snapshot: &Snapshot) -> Vec<Flow> {
-    let traffic = [
-        Traffic::new(Protocol::Tcp, 80),
-        Traffic { source_port: Some(4000), ..Traffic::new(Protocol::Tcp, 81) },
-        Traffic::new(Protocol::Tcp, 81),
-        Traffic::new(Protocol::Udp, 53),
-        Traffic::new(Protocol::Sctp, 80),
-        Traffic::new(Protocol::Icmp, 0),
-        Traffic { icmp: Some((3, Some(1))), ..Traffic::new(Protocol::Icmp, 0) },
-    ];
-    world::flows(snapshot, &traffic)
-}
-
 fn agree(view: &View, state: &BTreeMap<Key, Item>) -> usize {
     let snapshot = Snapshot::new(objects(state));
     let programs = Programs::of(view);
@@ -173,7 +160,7 @@ fn agree(view: &View, state: &BTreeMap<Key, Item>) -> usize {
     let conditional =
         |side: &Side| matches!(&side.because, Because::Rule(decision) if !decision.conditions.is_empty());
     let mut checked = 0;
-    for flow in flows(&snapshot) {
+    for flow in world::flows(&snapshot, &world::traffic()) {
         let itself = flow.source.who == flow.destination.who;
         if itself || !alone(flow.source) || !alone(flow.destination) {
             continue;

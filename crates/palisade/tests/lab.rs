@@ -70,6 +70,14 @@ fn without_what_it_needs_it_says_so_and_predicts() {
     assert!(out.contains("predicted (nothing was measured)"), "{out}");
 }
 
+#[test]
+#[ignore = "needs root, nft and ip: make kernel"]
+fn what_is_wrong_with_the_manifests_is_said() {
+    let output = output(&["lab", "examples/broken", "--most-flows", "1"]);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(err.contains("except.yaml:16: "), "{err}");
+}
+
 /// Every packet does as the suite says but for these steps; so many are sent, so that none is lost silently, and so many not.
 fn suite(path: &str, sent: u64, not: u64, but_for: &[&str]) {
     let output = output(&["lab", "test", path, "--output", "json"]);
@@ -167,6 +175,15 @@ fn a_lab_that_stays_up_can_be_entered_follows_its_files_and_leaves_nothing() {
     std::fs::copy(root().join("crates/lab/tests/policies.yaml"), kept.folder.join("policies.yaml")).unwrap();
     until("a change", || kept.out().contains("policies.yaml changed: "));
     assert!(kept.out().contains(" close "), "{}", kept.out());
+    let unreadable = kept.folder.join("half.yaml");
+    std::fs::write(
+        &unreadable,
+        "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: [\n",
+    )
+    .unwrap();
+    until("a refusal", || kept.out().contains("half.yaml changed: error: "));
+    assert!(kept.out().contains("half.yaml:3:"), "{}", kept.out());
+    assert!(kept.out().contains("what was in force stays in force"), "{}", kept.out());
     kept.signal("-INT");
     assert_eq!(namespaces(process), Vec::<String>::new());
     let code = output(&["lab", "exec", "shop/web", "--", "true"]).status.code();

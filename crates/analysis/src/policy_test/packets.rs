@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use palisade_dialects::load::unparsed;
+use palisade_dialects::source::Limits;
 use palisade_dialects::source::tree::{Node, Source};
-use palisade_dialects::source::{Limits, documents};
 use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::evaluate::evaluate;
 use palisade_model::flow::Flow;
@@ -20,7 +19,7 @@ use palisade_model::trace::Verdict;
 
 use super::format::{Expectation, PolicyTest, Test, read};
 use super::report::{Case, Failure};
-use super::run::{Files, Settings, Worlds, change};
+use super::run::{Files, Settings, Worlds, change, nodes};
 
 /// Whoever sends packets.
 pub trait Packets {
@@ -110,14 +109,7 @@ pub fn run_packets(
     let mut report = PacketReport::default();
     let mut read_sources: Vec<(&Arc<Source>, Vec<Node<'_>>)> = Vec::new();
     for source in sources {
-        let mut nodes = Vec::new();
-        for document in documents(source, &limits) {
-            match document {
-                Ok(node) => nodes.push(node),
-                Err(error) => report.unreadable.push(unparsed(source, &error)),
-            }
-        }
-        read_sources.push((source, nodes));
+        read_sources.push((source, nodes(source, &limits, &mut report.unreadable)));
     }
     let mut tests: Vec<(&Source, PolicyTest<'_>)> = Vec::new();
     for (source, nodes) in &read_sources {

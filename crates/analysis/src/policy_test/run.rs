@@ -49,6 +49,22 @@ pub fn run(sources: &[Arc<Source>], files: &dyn Files) -> Report {
     run_as(sources, files, Settings::default())
 }
 
+/// The documents of a text; what cannot be parsed is a finding.
+pub(super) fn nodes<'s>(
+    source: &'s Source,
+    limits: &'s Limits,
+    unreadable: &mut Vec<Diagnostic>,
+) -> Vec<Node<'s>> {
+    let mut nodes = Vec::new();
+    for document in documents(source, limits) {
+        match document {
+            Ok(node) => nodes.push(node),
+            Err(error) => unreadable.push(unparsed(source, &error)),
+        }
+    }
+    nodes
+}
+
 /// Runs every test of these texts in a certain way.
 pub fn run_as(sources: &[Arc<Source>], files: &dyn Files, settings: Settings) -> Report {
     let limits = Limits::default();
@@ -56,13 +72,7 @@ pub fn run_as(sources: &[Arc<Source>], files: &dyn Files, settings: Settings) ->
     let mut report = Report::default();
     let mut names: BTreeSet<String> = BTreeSet::new();
     for source in sources {
-        let mut nodes = Vec::new();
-        for document in documents(source, &limits) {
-            match document {
-                Ok(node) => nodes.push(node),
-                Err(error) => report.unreadable.push(unparsed(source, &error)),
-            }
-        }
+        let nodes = nodes(source, &limits, &mut report.unreadable);
         for node in &nodes {
             report.unreadable.extend(name_used_before(source, node, &mut names));
         }

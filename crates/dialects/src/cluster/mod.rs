@@ -13,6 +13,8 @@ pub mod workload;
 
 use std::net::IpAddr;
 
+use smol_str::SmolStr;
+
 use crate::apimachinery::field::Path;
 use crate::codes;
 use crate::decode::{Decode, Reader};
@@ -37,6 +39,15 @@ fn dig<'n, 's>(node: &'n Node<'s>, path: &str) -> Option<&'n Node<'s>> {
 /// A field of text.
 fn text<'n>(node: &'n Node<'_>, path: &str) -> Option<&'n str> {
     dig(node, path)?.as_str()
+}
+
+/// A field of text on which a pod's place in the cluster hangs; anything else that is there is reported.
+fn string<'n>(node: &'n Node<'_>, at: &str, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<&'n str> {
+    let field = dig(node, at)?;
+    if field.as_str().is_none() {
+        below(at, path, reader, |path, reader| SmolStr::decode(field, path, reader));
+    }
+    field.as_str().filter(|text| !text.is_empty())
 }
 
 /// The items of a field that is a list. Anything else that is there is reported, and nothing is read of it.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use palisade_model::cluster::{ContainerPort, Pod};
 
-use super::{address, dig, is_true, items, metadata, no_update, port, protocol, text};
+use super::{address, dig, is_true, items, metadata, no_update, port, protocol, string, text};
 use crate::apimachinery::field::Path;
 use crate::decode::Reader;
 use crate::object::{Header, Kind, Lowered};
@@ -45,10 +45,10 @@ pub(super) fn described(node: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_
     }
     Pod {
         labels: meta.labels(),
-        node: text(node, "spec.nodeName").filter(|name| !name.is_empty()).map(Into::into),
+        node: string(node, "spec.nodeName", path, reader).map(Into::into),
         account: ["spec.serviceAccountName", "spec.serviceAccount"]
             .into_iter()
-            .find_map(|at| text(node, at).filter(|name| !name.is_empty()))
+            .find_map(|at| string(node, at, path, reader))
             .unwrap_or("default")
             .into(),
         host_network: is_true(node, "spec.hostNetwork", path, reader),
@@ -71,7 +71,11 @@ fn container_ports(
         if let (Some(number), Some(protocol)) =
             (port(item, "containerPort", &path, reader), protocol(item, &path, reader))
         {
-            ports.push(ContainerPort { name: text(item, "name").map(Into::into), protocol, number });
+            ports.push(ContainerPort {
+                name: string(item, "name", &path, reader).map(Into::into),
+                protocol,
+                number,
+            });
         }
     }
 }
@@ -87,12 +91,13 @@ fn addresses(node: &Node<'_>, reader: &mut Reader<'_>) -> Vec<IpAddr> {
             addresses.push(address);
         }
     };
-    if let Some(primary) = text(node, "status.podIP").filter(|text| !text.is_empty()) {
+    if let Some(primary) = string(node, "status.podIP", &Path::root(), reader) {
         add(primary, &status.child("podIP"), reader);
     }
     for (index, item) in items(node, "status.podIPs", &Path::root(), reader).iter().enumerate() {
-        if let Some(ip) = text(item, "ip") {
-            add(ip, &status.child("podIPs").index(index), reader);
+        let path = status.child("podIPs");
+        if let Some(ip) = string(item, "ip", &path.index(index), reader) {
+            add(ip, &path.index(index), reader);
         }
     }
     addresses

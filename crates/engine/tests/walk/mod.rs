@@ -122,10 +122,7 @@ impl Asked<'_> {
         let mut rules: Vec<&Rule> = rules
             .filter(|rule| rule.directions.contains(self.direction) && rule.order.stage == stage)
             .collect();
-        rules.sort_by(|one, other| {
-            let object = |rule: &Rule| &view.policies()[&rule.policy].object;
-            one.order.cmp(&other.order).then_with(|| object(one).cmp(object(other)))
-        });
+        rules.sort_by(|one, other| view.compare(one, other));
         rules
     }
 

@@ -15,7 +15,7 @@ use palisade_model::options::{HostNetworkPods, Options, SelfTraffic};
 use palisade_model::policy::Action;
 use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::trace::{Because, Evaluation, StageName, StageOutcome};
-use palisade_model::traffic::Traffic;
+use palisade_model::traffic::{Protocol, Traffic};
 
 use crate::walk::Walk;
 
@@ -56,6 +56,19 @@ pub fn objects(state: &State) -> Objects {
         }
     }
     objects
+}
+
+/// Traffic of every protocol that programs tell apart.
+pub fn traffic() -> [Traffic; 7] {
+    [
+        Traffic::new(Protocol::Tcp, 80),
+        Traffic { source_port: Some(4000), ..Traffic::new(Protocol::Tcp, 81) },
+        Traffic::new(Protocol::Tcp, 81),
+        Traffic::new(Protocol::Udp, 53),
+        Traffic::new(Protocol::Sctp, 80),
+        Traffic::new(Protocol::Icmp, 0),
+        Traffic { icmp: Some((3, Some(1))), ..Traffic::new(Protocol::Icmp, 0) },
+    ]
 }
 
 /// Everybody with everybody, two addresses outside included; and through each service to each pod, with the first traffic.

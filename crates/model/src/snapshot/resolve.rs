@@ -404,11 +404,9 @@ impl Snapshot {
 
     /// The ready pods that a service selects.
     pub(super) fn pods_behind<'s>(&'s self, service: &'s Service) -> impl Iterator<Item = usize> + 's {
-        let selector = service.selector.as_ref();
         self.pods_in(&service.namespace).filter(move |pod| {
             let pod = &self.pods[*pod];
-            let serves = !pod.terminated && !pod.external && (pod.ready || service.publish_not_ready);
-            serves && selector.is_some_and(|selector| selector.matches(&pod.labels))
+            !pod.terminated && !pod.external && service.is_served_by(pod.ready, &pod.labels)
         })
     }
 

@@ -4,6 +4,8 @@
 //! Stages, priorities and Pass end here. What comes out is a **behaviour**: pieces of traffic that do not overlap, each with
 //! an outcome, and one outcome for all the rest.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use palisade_engine::delta::{Does, PolicyId, Rule, SetId};
 use palisade_model::policy::{Action, TrafficMatch, TrafficMatches};
 use palisade_model::snapshot::Stage;
@@ -224,13 +226,13 @@ fn pieces(ranges: &[PortRange]) -> Vec<PortRange> {
 }
 
 /// The types of ICMP that rules mention, each with the codes they mention.
-fn icmp_kinds(rules: &[&Rule]) -> std::collections::BTreeMap<u8, std::collections::BTreeSet<u8>> {
-    let mut kinds = std::collections::BTreeMap::new();
+fn icmp_kinds(rules: &[&Rule]) -> BTreeMap<u8, BTreeSet<u8>> {
+    let mut kinds = BTreeMap::new();
     for rule in rules {
         if let TrafficMatches::Of(all) = &rule.traffic {
             for one in all {
                 if let TrafficMatch::Icmp(Some(kind), code) = one {
-                    let codes: &mut std::collections::BTreeSet<u8> = kinds.entry(*kind).or_default();
+                    let codes: &mut BTreeSet<u8> = kinds.entry(*kind).or_default();
                     codes.extend(code);
                 }
             }

@@ -11,7 +11,7 @@ use palisade_model::diagnostic::Diagnostic;
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
 use crate::cli::{ColorChoice, CompileArgs, CompileOutput, CompileTo};
-use crate::input;
+use crate::input::{self, Input};
 use crate::print::diagnostics::{counts, render, texts};
 use crate::print::style::Look;
 
@@ -47,10 +47,7 @@ fn kubernetes(arguments: &CompileArgs, color: ColorChoice) -> Outcome {
     let errors: Vec<Diagnostic> =
         input.found.iter().filter(|finding| finding.is_error() && concerns(finding)).cloned().collect();
     if !errors.is_empty() && instance.reading == Reading::Document {
-        let texts = texts(&input.sources);
-        let mut err: String = errors.iter().map(|error| render(error, &texts, look) + "\n").collect();
-        let _ = writeln!(err, "{}: nothing is compiled", counts(&errors));
-        return Outcome { out: String::new(), err, code: NO };
+        return refused(&errors, &input, look);
     }
     let objects = compile(&instance);
     if objects.is_empty() {
@@ -66,6 +63,14 @@ fn kubernetes(arguments: &CompileArgs, color: ColorChoice) -> Outcome {
         CompileOutput::Json => write::json(&objects),
     };
     Outcome { out, err: left_out(&instance, look), code: YES }
+}
+
+/// Errors, and nothing else: half of a cluster's policies is not what anybody wants to apply.
+fn refused(errors: &[Diagnostic], input: &Input, look: Look) -> Outcome {
+    let texts = texts(&input.sources);
+    let mut err: String = errors.iter().map(|error| render(error, &texts, look) + "\n").collect();
+    let _ = writeln!(err, "{}: nothing is compiled", counts(errors));
+    Outcome { out: String::new(), err, code: NO }
 }
 
 /// Whether a finding is about what is compiled.

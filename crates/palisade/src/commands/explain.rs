@@ -5,9 +5,7 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use palisade_analysis::lint::dangling;
-use palisade_dialects::codes;
 use palisade_engine::Engine;
-use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::evaluate::evaluate;
 use palisade_model::flow::{Flow, FlowPattern};
 use palisade_model::options::Options;
@@ -15,6 +13,7 @@ use palisade_model::snapshot::Snapshot;
 use palisade_model::trace::{Evaluation, Verdict};
 use palisade_model::verdicts::Verdicts;
 
+use super::reservations::{reservations, weighty};
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
 use crate::cli::{ColorChoice, ExplainArgs, ExplainOutput};
@@ -177,64 +176,4 @@ fn beside(
     if differ.len() > LISTED {
         let _ = writeln!(out, "  … and {} more", differ.len() - LISTED);
     }
-}
-
-/// What of the input makes an answer less sure: errors, and what was left out, replaced or read as something else.
-fn weighty(found: &[Diagnostic]) -> impl Iterator<Item = &Diagnostic> {
-    let matters = |code: &Code| {
-        code.severity == Severity::Error || LEFT_OUT.contains(&code.id) || DOUBTFUL.contains(&code.id)
-    };
-    found.iter().filter(move |diagnostic| matters(diagnostic.code))
-}
-
-/// Codes that mean that a document, or one of two, takes no part in any answer.
-static LEFT_OUT: &[&str] = &[
-    codes::UNREADABLE_FILE.id,
-    codes::SYNTAX.id,
-    codes::LIMIT.id,
-    codes::NOT_UTF8.id,
-    codes::NOT_AN_OBJECT.id,
-    codes::UNKNOWN_KIND.id,
-    codes::NO_KIND.id,
-    codes::FOREIGN_POLICY.id,
-    codes::DUPLICATE_OBJECT.id,
-    codes::NO_NAME.id,
-];
-
-/// Warnings about what was read as something that another reader may read otherwise.
-static DOUBTFUL: &[&str] = &[
-    "L0111",
-    "L0112",
-    codes::UNKNOWN_FIELD.id,
-    codes::ADMIN_LEGACY.id,
-    codes::ADMIN_NULL_LABEL.id,
-    codes::ADMIN_NAMES.id,
-];
-
-/// A second `kind` or `metadata`: a line `---` is missing, and the first object is lost.
-fn loses_an_object(diagnostic: &Diagnostic) -> bool {
-    let whole = ["apiVersion", "kind", "metadata"].contains(&diagnostic.field.as_str());
-    whole && diagnostic.code.id == codes::DUPLICATE_KEY.id
-}
-
-/// The same in words, for standard error.
-fn reservations(found: &[Diagnostic], look: Look) -> String {
-    let (left_out, doubtful): (Vec<&Diagnostic>, Vec<&Diagnostic>) = weighty(found)
-        .partition(|diagnostic| LEFT_OUT.contains(&diagnostic.code.id) || loses_an_object(diagnostic));
-    let mut out = String::new();
-    let mut say = |problems: &[&Diagnostic], what: &str| {
-        let Some(first) = problems.first() else { return };
-        let at = first.location.as_ref().map(|at| format!("{at}: ")).unwrap_or_default();
-        let more = match problems.len() {
-            1 => String::new(),
-            count => format!(" (and {} more)", count - 1),
-        };
-        let _ = writeln!(out, "{} {what}: {at}{}{more}", look.warning("warning:"), first.message);
-    };
-    say(&left_out, "left out of this answer, so the cluster may say otherwise");
-    say(&doubtful, "not as the API wants it; what cannot be read fails closed");
-    if !out.is_empty() {
-        out.push_str("  `palisade check` shows all of it\n");
-    }
-    out
 }

@@ -12,11 +12,15 @@ use std::time::{Duration, Instant};
 use palisade_dialects::thorium::Reading;
 use palisade_lab::matrix::Matrix;
 use palisade_lab::place::Placed;
-use palisade_lab::{Lab, LabError, clean};
+use palisade_lab::{Lab, LabError, Measured, clean};
+use palisade_model::diagnostic::Diagnostic;
+use palisade_model::evaluate::evaluate;
+use palisade_model::flow::Flow;
 use palisade_model::options::Options;
 use palisade_model::trace::Verdict;
 use palisade_model::verdicts::Verdicts;
 
+use super::reservations::reservations;
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
 use crate::cli::{ColorChoice, LabArgs, LabCommand, LabOutput};
@@ -44,14 +48,14 @@ pub fn run(arguments: &LabArgs, color: ColorChoice) -> Outcome {
     })
 }
 
-/// A world as the manifests say it now, or why they cannot be read.
-fn world(paths: &[String], thorium: impl Into<Reading>) -> Result<Placed, String> {
+/// A world as the manifests say it now, and what is wrong with them; or why they cannot be read.
+fn world(paths: &[String], thorium: impl Into<Reading>) -> Result<(Placed, Vec<Diagnostic>), String> {
     let mut input = input::read(paths);
     if let Some(refusal) = input.refusal() {
         return Err(refusal);
     }
     let world = input::world(&mut input, thorium);
-    Ok(Placed::new(world.into_objects()))
+    Ok((Placed::new(world.into_objects()), input.found))
 }
 
 /// Set by Ctrl-C, and by whoever ends us politely.
@@ -64,7 +68,8 @@ fn interrupts() -> Result<Arc<AtomicBool>, String> {
 }
 
 fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, String> {
-    let placed = world(&arguments.paths, arguments.thorium)?;
+    let (placed, found) = world(&arguments.paths, arguments.thorium)?;
+    let err = reservations(&found, Look::stderr(color));
     let matrix = Matrix::of(&placed, arguments.most_flows.max(1));
     let predicted = predict(&placed, &matrix);
     let mut say = Progress::new(arguments.output == LabOutput::Text);
@@ -72,7 +77,9 @@ fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, String> {
     let mut lab = match Lab::new(Arc::clone(&stop)) {
         Ok(lab) => lab,
         Err(LabError::Missing(what)) => {
-            return Ok(prediction(arguments, color, &placed, &matrix, &predicted, &what));
+            let mut outcome = prediction(arguments, color, &placed, &matrix, &predicted, &what);
+            outcome.err.insert_str(0, &err);
+            return Ok(outcome);
         }
         Err(error) => return Err(error.to_string()),
     };
@@ -96,10 +103,11 @@ fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, String> {
     say.end("");
     let flows = matrix.flows.iter().zip(&predicted).zip(measured);
     let asked: Vec<Asked> = flows
-        .map(|((flow, predicted), measured)| Asked {
-            flow: placed.flow(flow),
-            predicted: *predicted,
-            measured: Some(measured),
+        .map(|((flow, predicted), measured)| {
+            let flow = placed.flow(flow);
+            let surprising = measured != Measured::Verdict(*predicted);
+            let by = if surprising { decided_by(&placed, &flow) } else { Vec::new() };
+            Asked { flow, predicted: *predicted, by, measured: Some(measured) }
         })
         .collect();
     let report = LabReport::new(&placed, &asked, &matrix, lab.lacks());
@@ -110,8 +118,9 @@ fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, String> {
         LabOutput::Json => json::print(&report),
     };
     if !arguments.keep {
-        return Ok(Outcome { out, err: String::new(), code });
+        return Ok(Outcome { out, err, code });
     }
+    let _ = std::io::stderr().lock().write_all(tame(&err).as_bytes());
     print_now(&out);
     keep::stay(arguments, &mut lab, placed, &matrix, &stop, look)?;
     Ok(Outcome { out: String::new(), err: String::new(), code })
@@ -122,6 +131,12 @@ fn predict(placed: &Placed, matrix: &Matrix) -> Vec<Verdict> {
     let options = Options::default();
     let verdicts = Verdicts::new(&placed.snapshot, &options);
     matrix.flows.iter().map(|flow| verdicts.verdict(&placed.flow(flow))).collect()
+}
+
+/// The policies that a prediction comes from.
+fn decided_by(placed: &Placed, flow: &Flow) -> Vec<String> {
+    let evaluation = evaluate(&placed.snapshot, flow, &Options::default());
+    evaluation.decided_by().map(|object| object.to_string()).collect()
 }
 
 /// The predictions alone, where nothing can be measured.
@@ -135,7 +150,12 @@ fn prediction(
 ) -> Outcome {
     let flows = matrix.flows.iter().zip(predicted);
     let asked: Vec<Asked> = flows
-        .map(|(flow, predicted)| Asked { flow: placed.flow(flow), predicted: *predicted, measured: None })
+        .map(|(flow, predicted)| Asked {
+            flow: placed.flow(flow),
+            predicted: *predicted,
+            by: Vec::new(),
+            measured: None,
+        })
         .collect();
     let report = LabReport::new(placed, &asked, matrix, &Default::default());
     let look = Look::stderr(color);

@@ -1,9 +1,10 @@
-//! One file a command: arguments → one call into a crate → a printer.
+//! One file a command: arguments → one call into a crate → a printer. What several say alike is in reservations.rs.
 
 pub mod check;
 pub mod compile;
 pub mod explain;
 pub mod lab;
+pub mod reservations;
 pub mod shell;
 pub mod test;
 pub mod thorium;

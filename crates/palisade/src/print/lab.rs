@@ -7,9 +7,7 @@ use palisade_analysis::policy_test::packets::PacketReport;
 use palisade_lab::Measured;
 use palisade_lab::matrix::Matrix;
 use palisade_lab::place::Placed;
-use palisade_model::evaluate::evaluate;
 use palisade_model::flow::{self, Who};
-use palisade_model::options::Options;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::trace;
 use serde::Serialize;
@@ -17,12 +15,15 @@ use serde::Serialize;
 use super::diagnostics::{plural, render};
 use super::json::{Flow, Verdict};
 use super::style::Look;
+use super::tests::failure_line;
 
 /// A flow, what was predicted, and what a packet said, if one was asked.
 #[derive(Debug)]
 pub struct Asked {
     pub flow: flow::Flow,
     pub predicted: trace::Verdict,
+    /// The policies that the prediction comes from, where that is of interest: it did not come true.
+    pub by: Vec<String>,
     pub measured: Option<Measured>,
 }
 
@@ -126,13 +127,12 @@ impl LabReport {
                 Some(Measured::Verdict(measured)) if *measured == one.predicted => counts.as_predicted += 1,
                 Some(Measured::Verdict(measured)) => {
                     counts.not_as_predicted += 1;
-                    let evaluation = evaluate(&placed.snapshot, &one.flow, &Options::default());
                     report.mismatches.push(Mismatch {
                         flow: Flow::new(&placed.snapshot, &one.flow),
                         text: flow_text(&placed.snapshot, &one.flow),
                         predicted: one.predicted.into(),
                         measured: (*measured).into(),
-                        by: evaluation.decided_by().map(|object| object.to_string()).collect(),
+                        by: one.by.clone(),
                     });
                 }
                 Some(Measured::NotSent(why)) => *report.not_sent.entry(why.clone()).or_default() += 1,
@@ -244,14 +244,7 @@ pub fn packet_tests(report: &PacketReport, quiet: bool, look: Look) -> String {
                 writeln!(out, "{word} {name}{}", look.quiet(&format!("  ({})", plural(case.sent, "packet"))));
         }
         for failure in &case.failures {
-            let _ = writeln!(
-                out,
-                "     {}   expected {}, got {}   {}",
-                look.strong(&failure.subject),
-                look.good(&failure.expected),
-                look.bad(&failure.got),
-                look.quiet(&failure.at.to_string())
-            );
+            out.push_str(&failure_line(failure, look));
         }
         for (why, (count, first)) in case.not_sent.iter().filter(|_| !quiet) {
             let _ = writeln!(

@@ -40,14 +40,7 @@ pub fn report(report: &Report, texts: &Texts<'_>, quiet: bool, look: Look) -> St
             }
         }
         for failure in &case.failures {
-            let _ = writeln!(
-                out,
-                "     {}   expected {}, got {}   {}",
-                look.strong(&failure.subject),
-                look.good(&failure.expected),
-                look.bad(&failure.got),
-                look.quiet(&failure.at.to_string())
-            );
+            out.push_str(&failure_line(failure, look));
             let narrow = Look { width: look.width.saturating_sub(7), ..look };
             for line in detail(failure, narrow, texts).lines() {
                 let _ = writeln!(out, "{}{line}", if line.is_empty() { "" } else { "       " });
@@ -67,4 +60,15 @@ pub fn detail(failure: &Failure, look: Look, texts: &Texts<'_>) -> String {
         return explanation(snapshot, evaluation, look, false);
     }
     failure.diagnostics.iter().map(|diagnostic| render(diagnostic, texts, look)).collect()
+}
+
+/// What did not hold, in a line.
+pub fn failure_line(failure: &Failure, look: Look) -> String {
+    format!(
+        "     {}   expected {}, got {}   {}\n",
+        look.strong(&failure.subject),
+        look.good(&failure.expected),
+        look.bad(&failure.got),
+        look.quiet(&failure.at.to_string())
+    )
 }

@@ -1,18 +1,17 @@
 //! `palisade compile --to nftables`: the program for one node, from the index's view of it.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 use palisade_engine::Engine;
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::snapshot::Snapshot;
 use palisade_nftables::compile::compile;
 
-use super::super::{NO, UNANSWERED, YES};
+use super::super::{UNANSWERED, YES};
+use super::refused;
 use crate::Outcome;
 use crate::cli::{ColorChoice, CompileArgs};
 use crate::input;
-use crate::print::diagnostics::{counts, render, texts};
 use crate::print::style::Look;
 
 pub fn run(arguments: &CompileArgs, color: ColorChoice) -> Outcome {
@@ -27,13 +26,9 @@ pub fn run(arguments: &CompileArgs, color: ColorChoice) -> Outcome {
         return fail(&refusal);
     }
     let objects = input::world(&mut input, arguments.thorium).into_objects();
-    // A program from half of the policies is not what anybody wants in a kernel.
     let errors: Vec<Diagnostic> = input.found.iter().filter(|finding| finding.is_error()).cloned().collect();
     if !errors.is_empty() {
-        let texts = texts(&input.sources);
-        let mut err: String = errors.iter().map(|error| render(error, &texts, look) + "\n").collect();
-        let _ = writeln!(err, "{}: nothing is compiled", counts(&errors));
-        return Outcome { out: String::new(), err, code: NO };
+        return refused(&errors, &input, look);
     }
     let snapshot = Snapshot::new(objects.clone());
     let node = match node(arguments, &snapshot) {

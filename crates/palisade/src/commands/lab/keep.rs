@@ -80,7 +80,12 @@ fn follow(
     lab: &mut Lab,
     before: &mut BTreeMap<String, Verdict>,
 ) -> Result<(Flows, Flows), String> {
-    let placed = world(&arguments.paths, arguments.thorium)?;
+    let (placed, found) = world(&arguments.paths, arguments.thorium)?;
+    // A file that is being written, or with a mistake in it, takes nothing out of force.
+    if let Some(error) = found.iter().find(|finding| finding.is_error()) {
+        let at = error.location.as_ref().map(|at| format!("{at}: ")).unwrap_or_default();
+        return Err(format!("{at}{}", error.message));
+    }
     let matrix = Matrix::of(&placed, arguments.most_flows.max(1));
     lab.update(&placed, &matrix.outside).map_err(words)?;
     lab.kept(&placed, &arguments.paths).write().map_err(words)?;
