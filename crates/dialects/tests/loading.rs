@@ -166,7 +166,7 @@ says! {
     a_namespace_that_is_none: "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: [x]}\n" => ["S0014 3:32"];
     host_network_as_text: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {hostNetwork: 'true'}\n" => ["S0006 4:21"];
     a_container_port_as_text: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{ports: [{containerPort: '80'}]}]}\n" => ["S0006 4:46"];
-    a_node_that_yaml_reads_as_a_boolean: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {nodeName: node1}\n" => ["S0006 4:18"];
+    a_node_that_yaml_reads_as_a_boolean: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {nodeName: n}\n" => ["S0006 4:18"];
     a_pod_address_that_is_a_number: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nstatus: {podIPs: [{ip: 10}]}\n" => ["S0006 4:24"];
     no_api_version: "kind: NetworkPolicy\nmetadata: {name: a}\n" => ["S0010 1:7"];
     no_kind: "apiVersion: v1\nmetadata: {name: a}\n" => ["S0010 1:1"];
