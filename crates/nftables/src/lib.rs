@@ -1,13 +1,16 @@
 //! A node's part of the view, as one table of nftables.
 //!
 //! ```text
-//!   View::part_of(node) ──► compile ──► Program ──► text   what `nft -f` reads: one transaction that replaces the table
-//!                                          └──────► walk   packets through it in memory, for comparing with the evaluator
+//!   View::part_of(node) ──► compile ──► Program ──┬─► text     what `nft -f` reads: one transaction that replaces the table
+//!                                     └► Patch    ├─► walk     packets through it in memory, for comparing with the evaluator
+//!                                                 └─► kernel   puts it there, and cuts the connections that it does not allow
 //! ```
 //!
-//! Everything here is pure: nothing talks to a kernel. Who puts a program there does so with its text.
+//! All but `kernel` is pure: programs are made, compared and tried without one.
 
 pub mod compile;
+pub mod kernel;
+pub mod patch;
 pub mod program;
 pub mod text;
 pub mod walk;

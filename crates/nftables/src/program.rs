@@ -4,6 +4,7 @@
 //! the same text.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::IpAddr;
 
 use palisade_model::address::Family;
@@ -62,15 +63,24 @@ pub struct Set {
     /// What a key is made of.
     pub key: Vec<FieldType>,
     /// What is in it. For a set there are no verdicts, for a map each has one.
-    pub elements: BTreeMap<Key, Option<Verdict>>,
+    pub elements: Elements,
     /// Whether it is a verdict map.
     pub is_map: bool,
+    /// Whether elements may be more than one value: the kernel keeps such sets in another way.
+    pub interval: bool,
     /// What it stands for, for people.
     pub comment: String,
 }
 
 /// The key of an element: for each field the first and the last value.
 pub type Key = Vec<(Value, Value)>;
+
+/// What is in a set or map.
+pub type Elements = BTreeMap<Key, Option<Verdict>>;
+
+/// The name of an interface, which is never longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Interface([u8; 16]);
 
 /// What can be in a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,6 +95,8 @@ pub enum FieldType {
     IcmpType(Family),
     /// `icmp_code` or `icmpv6_code`.
     IcmpCode(Family),
+    /// `ifname`.
+    Interface,
 }
 
 /// A value of a field.
@@ -94,6 +106,8 @@ pub enum Value {
     Address(IpAddr),
     /// A protocol, a port, a type or a code.
     Number(u16),
+    /// An interface.
+    Interface(Interface),
 }
 
 /// Something of a packet.
@@ -115,6 +129,8 @@ pub enum Field {
     IcmpType(Family),
     /// Its code.
     IcmpCode(Family),
+    /// The interface by which it came in.
+    InterfaceIn,
 }
 
 /// A rule: if all of this holds, count, and do that.
@@ -135,6 +151,8 @@ pub struct Rule {
 pub enum Match {
     /// These fields together are in a set.
     In(Vec<Field>, Name),
+    /// The packet has all of these fields, and together they are not in a set.
+    NotIn(Vec<Field>, Name),
     /// A field has this value.
     Is(Field, Value),
     /// The connection is known, or belongs to one that is.
@@ -181,16 +199,47 @@ impl Field {
             Field::SourcePort | Field::Port => FieldType::Port,
             Field::IcmpType(family) => FieldType::IcmpType(family),
             Field::IcmpCode(family) => FieldType::IcmpCode(family),
+            Field::InterfaceIn => FieldType::Interface,
         }
     }
 }
 
-// === impl Set ===
+// === impl Interface ===
 
-impl Set {
-    /// Whether some element is more than one value: the kernel keeps such sets in another way.
-    pub fn has_ranges(&self) -> bool {
-        self.elements.keys().flatten().any(|(first, last)| first != last)
+impl Interface {
+    /// One that is after every other.
+    pub(crate) const LAST: Interface = Interface([u8::MAX; 16]);
+
+    /// By its name; nothing if the kernel would not take it.
+    pub fn new(name: &str) -> Option<Interface> {
+        let mut bytes = [0; 16];
+        let usable = !name.is_empty() && name.len() < 16 && !name.bytes().any(|byte| byte == 0);
+        bytes.get_mut(..name.len()).filter(|_| usable)?.copy_from_slice(name.as_bytes());
+        Some(Interface(bytes))
+    }
+
+    /// As the kernel keeps it: filled up with zeros.
+    pub fn bytes(self) -> [u8; 16] {
+        self.0
+    }
+}
+
+impl fmt::Display for Interface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.0.split(|byte| *byte == 0).next().unwrap_or_default();
+        f.write_str(&String::from_utf8_lossy(name))
+    }
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    /// The chain it leads to.
+    pub fn chain(&self) -> Option<&Name> {
+        match self {
+            Verdict::Jump(to) | Verdict::Goto(to) => Some(to),
+            _ => None,
+        }
     }
 }
 
@@ -206,5 +255,18 @@ impl Rule {
     #[must_use]
     pub fn comment(self, comment: impl Into<String>) -> Self {
         Rule { comment: Some(comment.into()), ..self }
+    }
+
+    /// The sets and maps it looks into.
+    pub fn sets(&self) -> impl Iterator<Item = &Name> {
+        let conditions = self.matches.iter().filter_map(|condition| match condition {
+            Match::In(_, set) | Match::NotIn(_, set) => Some(set),
+            _ => None,
+        });
+        let map = match &self.verdict {
+            Verdict::Map(_, map) => Some(map),
+            _ => None,
+        };
+        conditions.chain(map)
     }
 }

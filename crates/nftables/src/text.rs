@@ -43,7 +43,7 @@ fn write_set(f: &mut fmt::Formatter<'_>, name: &Name, set: &Set) -> fmt::Result 
     let key: Vec<&str> = set.key.iter().map(|field| type_name(*field)).collect();
     let verdict = if set.is_map { " : verdict" } else { "" };
     writeln!(f, "\t{kind} {name} {{\n\t\ttype {}{verdict}", key.join(" . "))?;
-    if set.has_ranges() {
+    if set.interval {
         writeln!(f, "\t\tflags interval")?;
     }
     if !set.comment.is_empty() {
@@ -103,6 +103,7 @@ fn write_rule(f: &mut fmt::Formatter<'_>, rule: &Rule) -> fmt::Result {
 fn match_text(condition: &Match) -> String {
     match condition {
         Match::In(fields, set) => format!("{} @{set}", fields_text(fields)),
+        Match::NotIn(fields, set) => format!("{} != @{set}", fields_text(fields)),
         Match::Is(field, value) => format!("{} {}", field_text(*field), value_text(*value)),
         Match::LoopbackIn => "iifname lo".to_owned(),
         Match::LoopbackOut => "oifname lo".to_owned(),
@@ -144,6 +145,7 @@ fn field_text(field: Field) -> &'static str {
         Field::IcmpType(Family::V6) => "icmpv6 type",
         Field::IcmpCode(Family::V4) => "icmp code",
         Field::IcmpCode(Family::V6) => "icmpv6 code",
+        Field::InterfaceIn => "iifname",
     }
 }
 
@@ -157,6 +159,7 @@ fn type_name(field: FieldType) -> &'static str {
         FieldType::IcmpType(Family::V6) => "icmpv6_type",
         FieldType::IcmpCode(Family::V4) => "icmp_code",
         FieldType::IcmpCode(Family::V6) => "icmpv6_code",
+        FieldType::Interface => "ifname",
     }
 }
 
@@ -175,6 +178,7 @@ fn value_text(value: Value) -> String {
     match value {
         Value::Address(address) => address.to_string(),
         Value::Number(number) => number.to_string(),
+        Value::Interface(interface) => quoted(&interface.to_string()),
     }
 }
 

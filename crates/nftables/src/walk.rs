@@ -3,13 +3,14 @@
 //! This is how a program is compared with the plain evaluator, for every connection of a small universe, without a kernel. It
 //! is kept honest by the tests that send the same packets through the real one.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use palisade_model::address::Family;
 use thiserror::Error;
 
-use crate::program::{Field, Hook, ICMP, ICMP6, Key, Match, Name, Program, Set, TCP, Value, Verdict};
+use crate::program::{
+    Elements, Field, Hook, ICMP, ICMP6, Interface, Key, Match, Name, Program, Set, TCP, Value, Verdict,
+};
 
 /// A packet, as far as programs look at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct Packet {
     pub syn: bool,
     /// Whether it is from this machine to itself.
     pub loopback: bool,
+    /// The interface by which it came, if that is known.
+    pub interface: Option<Interface>,
 }
 
 /// What became of a packet.
@@ -131,6 +134,10 @@ impl Walk<'_> {
     fn holds(&mut self, condition: &Match) -> Result<bool, WalkError> {
         Ok(match condition {
             Match::In(fields, set) => self.look_up(fields, set, false)?.is_some(),
+            Match::NotIn(fields, set) => {
+                fields.iter().all(|field| self.field(*field).is_some())
+                    && self.look_up(fields, set, false)?.is_none()
+            }
             Match::Is(field, value) => self.field(*field) == Some(*value),
             Match::LoopbackIn | Match::LoopbackOut => self.packet.loopback,
             Match::Established => self.packet.established,
@@ -175,6 +182,7 @@ impl Walk<'_> {
             Field::Port => packet.ports.map(|(_, destination)| Value::Number(destination)),
             Field::IcmpType(family) => icmp(family).map(|(kind, _)| Value::Number(kind.into())),
             Field::IcmpCode(family) => icmp(family).map(|(_, code)| Value::Number(code.into())),
+            Field::InterfaceIn => packet.interface.map(Value::Interface),
         }
     }
 }
@@ -190,7 +198,16 @@ impl Set {
         }
         let holds =
             |key: &Key| key.iter().zip(values).all(|((first, last), value)| first <= value && value <= last);
-        let elements: &BTreeMap<Key, Option<Verdict>> = &self.elements;
+        let elements: &Elements = &self.elements;
+        if let [value] = values {
+            // Ranges of one field do not overlap: only the last that begins before it can hold it.
+            let last = vec![(*value, END)];
+            let before = elements.range(..=last).next_back();
+            return before.filter(|(key, _)| holds(key)).map(|(_, verdict)| verdict.clone());
+        }
         elements.iter().find(|(key, _)| holds(key)).map(|(_, verdict)| verdict.clone())
     }
 }
+
+/// A value that is after every other.
+const END: Value = Value::Interface(Interface::LAST);

@@ -107,6 +107,7 @@ fn packet(snapshot: &Snapshot, flow: &Flow) -> Option<Packet> {
         established: false,
         syn: true,
         loopback: false,
+        interface: None,
     })
 }
 

@@ -70,6 +70,7 @@ fn cost(clients: usize) -> (usize, usize) {
                 established: false,
                 syn: true,
                 loopback: false,
+                interface: None,
             },
         );
         let walked = walked.unwrap();

@@ -11,7 +11,8 @@ use super::decide::{Behaviour, Final, List, Outcome};
 use super::peers::Peers;
 use super::{Compiler, names, single};
 use crate::program::{
-    Chain, Field, FieldType, ICMP, ICMP6, IGMP, Key, Match, Name, Rule, SCTP, Set, TCP, UDP, Value, Verdict,
+    Chain, Elements, Field, FieldType, ICMP, ICMP6, IGMP, Key, Match, Name, Rule, SCTP, Set, TCP, UDP, Value,
+    Verdict,
 };
 
 /// More kinds of peers than this are looked up in a map, not in one set after the other.
@@ -176,15 +177,17 @@ impl Compiler<'_> {
     /// A set with this content, found or made.
     pub(super) fn set(&mut self, key: Vec<FieldType>, elements: Vec<Key>, comment: &str) -> Name {
         let name = names::hashed("s", &format!("{key:?} {elements:?}"));
-        let elements = elements.into_iter().map(|key| (key, None)).collect();
-        let set = Set { key, elements, is_map: false, comment: comment.to_owned() };
+        let elements: Elements = elements.into_iter().map(|key| (key, None)).collect();
+        let interval = has_ranges(&elements);
+        let set = Set { key, elements, is_map: false, interval, comment: comment.to_owned() };
         self.program.sets.entry(name.clone()).or_insert(set);
         name
     }
 
-    fn map(&mut self, key: Vec<FieldType>, elements: BTreeMap<Key, Option<Verdict>>, comment: &str) -> Name {
+    fn map(&mut self, key: Vec<FieldType>, elements: Elements, comment: &str) -> Name {
         let name = names::hashed("m", &format!("{key:?} {elements:?}"));
-        let map = Set { key, elements, is_map: true, comment: comment.to_owned() };
+        let interval = has_ranges(&elements);
+        let map = Set { key, elements, is_map: true, interval, comment: comment.to_owned() };
         self.program.sets.entry(name.clone()).or_insert(map);
         name
     }
@@ -206,6 +209,10 @@ fn joined(mut keys: Vec<Key>) -> Vec<Key> {
         all.push(key);
     }
     all
+}
+
+fn has_ranges(elements: &Elements) -> bool {
+    elements.keys().flatten().any(|(first, last)| first != last)
 }
 
 fn protocol_number(protocol: Protocol) -> u16 {

@@ -91,6 +91,7 @@ impl<'v> Compiler<'v> {
                     key: vec![field.is_of()],
                     elements: BTreeMap::new(),
                     is_map: true,
+                    interval: false,
                     comment: comment.to_owned(),
                 };
                 self.program.sets.insert(dispatch(direction, family), map);

@@ -1,0 +1,123 @@
+//! Putting programs into a kernel: whatever is one is this trait.
+//!
+//! ```text
+//!   Program, Patch ──► Kernel ──┬─► Linux   `nft -f -` for structure, netlink for elements, counters and connections
+//!                               └─► Fake    in memory; one suite of tests keeps it equal to the real thing
+//! ```
+//!
+//! Everything here is about our own table. Nobody else's is read or touched.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use thiserror::Error;
+
+use crate::patch::Patch;
+use crate::program::{Elements, Name, Program};
+
+/// A kernel, as far as we need one.
+pub trait Kernel {
+    /// Puts a program in the place of whatever is in our table, all at once. Counters begin with these counts.
+    fn replace(&mut self, program: &Program, counts: &Counts) -> Result<(), KernelError>;
+
+    /// Does what a patch says, all at once.
+    fn patch(&mut self, patch: &Patch) -> Result<(), KernelError>;
+
+    /// What is in our table; nothing if there is none.
+    fn read(&mut self) -> Result<Option<InForce>, KernelError>;
+
+    /// What has been counted; empty if there is no table.
+    fn counts(&mut self) -> Result<Counts, KernelError>;
+
+    /// Takes our table away. Says whether there was one.
+    fn remove(&mut self) -> Result<bool, KernelError>;
+
+    /// The connections that the kernel knows.
+    fn connections(&mut self) -> Result<Vec<Connection>, KernelError>;
+
+    /// Makes it forget some. Says how many of them it still knew.
+    fn cut(&mut self, connections: &[Connection]) -> Result<usize, KernelError>;
+
+    /// Whether somebody else may have changed our table since this was last asked.
+    fn is_disturbed(&mut self) -> Result<bool, KernelError>;
+}
+
+/// Packets and bytes, by counter.
+pub type Counts = BTreeMap<Name, Count>;
+
+/// What a counter says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// What is in our table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InForce {
+    /// Chains, rules, and what sets there are, without elements and counts: the kernel's own words. Whoever put a program there
+    /// and read it back knows by them whether it is still that program.
+    pub structure: String,
+    /// What is in the sets.
+    pub elements: BTreeMap<Name, Elements>,
+}
+
+/// A connection that the kernel knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Connection {
+    /// The number of its protocol.
+    pub protocol: u8,
+    /// Who opened it.
+    pub source: End,
+    /// To whom, as the opener sees it.
+    pub original: End,
+    /// To whom, after translation.
+    pub destination: End,
+    /// Whom that one sees as the opener, after translation of the source.
+    pub seen: End,
+    /// Type and code, for ICMP; its identifier stands in the ends' ports.
+    pub icmp: Option<(u8, u8)>,
+    /// The zone of conntrack.
+    pub zone: u16,
+}
+
+/// An end of a connection. A protocol without ports has zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct End {
+    /// The address.
+    pub address: IpAddr,
+    /// The port.
+    pub port: u16,
+}
+
+/// Why something did not go into the kernel. What was in force is in force.
+#[derive(Debug, Error)]
+pub enum KernelError {
+    /// Something on this machine is missing or too old. Not retryable.
+    #[error("{0}")]
+    Missing(String),
+    /// We may not. Not retryable.
+    #[error("not permitted: {0}")]
+    Forbidden(String),
+    /// Another change came between, or the kernel has no room at the moment. Retryable.
+    #[error("the kernel is busy: {0}")]
+    Busy(String),
+    /// What the change is about is not there, or is there already: our table is not what we put there. Retryable by replacing all
+    /// of it.
+    #[error("the table is not as it was left: {0}")]
+    Drifted(String),
+    /// The kernel or nft refuses what we say. Not retryable: it is wrong.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// Something else did not work. Retryable.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// What came back.
+        #[source]
+        source: std::io::Error,
+    },
+}
