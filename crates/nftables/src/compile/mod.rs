@@ -14,6 +14,7 @@
 
 mod chains;
 mod decide;
+pub mod live;
 mod names;
 mod peers;
 
