@@ -52,9 +52,12 @@ impl Live {
         &self.wiring
     }
 
-    /// Takes the next delta of the node's part. If that does not fit nothing can be said any more: begin anew.
-    pub fn follow(&mut self, delta: &Delta) -> Result<Patch, OutOfStep> {
-        self.view.follow(delta)?;
+    /// Takes the next deltas of the node's part: one patch, so that nobody sees them half done. If one does not fit nothing can
+    /// be said any more: begin anew.
+    pub fn follow(&mut self, deltas: &[Delta]) -> Result<Patch, OutOfStep> {
+        for delta in deltas {
+            self.view.follow(delta)?;
+        }
         Ok(self.again())
     }
 
