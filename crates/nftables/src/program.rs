@@ -95,6 +95,8 @@ pub enum FieldType {
     IcmpType(Family),
     /// `icmp_code` or `icmpv6_code`.
     IcmpCode(Family),
+    /// `igmp_type`.
+    IgmpType,
     /// `ifname`.
     Interface,
 }
@@ -129,6 +131,8 @@ pub enum Field {
     IcmpType(Family),
     /// Its code.
     IcmpCode(Family),
+    /// The type of IGMP.
+    IgmpType,
     /// The interface by which it came in.
     InterfaceIn,
 }
@@ -163,6 +167,8 @@ pub enum Match {
     LoopbackIn,
     /// From this machine to itself, going out.
     LoopbackOut,
+    /// To a group of IPv4, not to somebody.
+    Multicast,
     /// Neighbour discovery of IPv6, without which no address is ever found.
     NeighbourDiscovery,
 }
@@ -199,6 +205,7 @@ impl Field {
             Field::SourcePort | Field::Port => FieldType::Port,
             Field::IcmpType(family) => FieldType::IcmpType(family),
             Field::IcmpCode(family) => FieldType::IcmpCode(family),
+            Field::IgmpType => FieldType::IgmpType,
             Field::InterfaceIn => FieldType::Interface,
         }
     }

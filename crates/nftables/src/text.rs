@@ -109,6 +109,7 @@ fn match_text(condition: &Match) -> String {
         Match::LoopbackOut => "oifname lo".to_owned(),
         Match::Established => "ct state established,related".to_owned(),
         Match::LooseTcp => "ct state new tcp flags & (fin | syn | rst | ack) != syn".to_owned(),
+        Match::Multicast => "ip daddr 224.0.0.0/4".to_owned(),
         Match::NeighbourDiscovery => "icmpv6 type 133-137".to_owned(),
     }
 }
@@ -145,6 +146,7 @@ fn field_text(field: Field) -> &'static str {
         Field::IcmpType(Family::V6) => "icmpv6 type",
         Field::IcmpCode(Family::V4) => "icmp code",
         Field::IcmpCode(Family::V6) => "icmpv6 code",
+        Field::IgmpType => "igmp type",
         Field::InterfaceIn => "iifname",
     }
 }
@@ -159,6 +161,7 @@ fn type_name(field: FieldType) -> &'static str {
         FieldType::IcmpType(Family::V6) => "icmpv6_type",
         FieldType::IcmpCode(Family::V4) => "icmp_code",
         FieldType::IcmpCode(Family::V6) => "icmpv6_code",
+        FieldType::IgmpType => "igmp_type",
         FieldType::Interface => "ifname",
     }
 }

@@ -9,7 +9,7 @@ use palisade_model::address::Family;
 use thiserror::Error;
 
 use crate::program::{
-    Elements, Field, Hook, ICMP, ICMP6, Interface, Key, Match, Name, Program, Set, TCP, Value, Verdict,
+    Elements, Field, Hook, ICMP, ICMP6, IGMP, Interface, Key, Match, Name, Program, Set, TCP, Value, Verdict,
 };
 
 /// A packet, as far as programs look at it.
@@ -25,7 +25,7 @@ pub struct Packet {
     pub protocol: u8,
     /// Source and destination port, for protocols that have some.
     pub ports: Option<(u16, u16)>,
-    /// Type and code, for ICMP.
+    /// Type and code, for ICMP; the type, for IGMP.
     pub icmp: Option<(u8, u8)>,
     /// Whether its connection is known.
     pub established: bool,
@@ -142,6 +142,9 @@ impl Walk<'_> {
             Match::LoopbackIn | Match::LoopbackOut => self.packet.loopback,
             Match::Established => self.packet.established,
             Match::LooseTcp => self.packet.protocol == TCP && !self.packet.established && !self.packet.syn,
+            Match::Multicast => {
+                matches!(self.packet.destination, IpAddr::V4(address) if address.is_multicast())
+            }
             Match::NeighbourDiscovery => {
                 self.packet.protocol == ICMP6 && matches!(self.packet.icmp, Some((133..=137, _)))
             }
@@ -182,6 +185,10 @@ impl Walk<'_> {
             Field::Port => packet.ports.map(|(_, destination)| Value::Number(destination)),
             Field::IcmpType(family) => icmp(family).map(|(kind, _)| Value::Number(kind.into())),
             Field::IcmpCode(family) => icmp(family).map(|(_, code)| Value::Number(code.into())),
+            Field::IgmpType => {
+                let kind = packet.icmp.filter(|_| packet.protocol == IGMP);
+                kind.map(|(kind, _)| Value::Number(kind.into()))
+            }
             Field::InterfaceIn => packet.interface.map(Value::Interface),
         }
     }
