@@ -21,6 +21,7 @@ pub mod generate;
 pub mod growth;
 pub mod live;
 pub mod measure;
+pub mod node;
 pub mod process;
 pub mod random;
 pub mod scenario;

@@ -8,7 +8,7 @@ use palisade_bench::count::Case;
 use palisade_bench::generate::{self, Size};
 use palisade_bench::scenario::{Scale, Scenario};
 use palisade_bench::text::Format;
-use palisade_bench::{compare, growth, live, measure, single};
+use palisade_bench::{compare, growth, live, measure, node, single};
 use serde::Serialize;
 
 /// How fast Palisade is.
@@ -72,6 +72,12 @@ enum Command {
         /// How the figures are printed; JSON is one object on each line
         #[arg(long, default_value = "table")]
         output: Output,
+    },
+    /// Measures the program of one node, and single events from the index to it
+    Node {
+        /// How many events of each sort
+        #[arg(long, default_value_t = 1000)]
+        count: usize,
     },
     /// Does one of the things whose instructions are counted (scripts/instructions), or says which there are
     Count {
@@ -180,6 +186,11 @@ impl Command {
                     Output::Table => growth::table(&steps),
                     Output::Json => lines(&steps)?,
                 }
+            }
+            Command::Node { count } => {
+                let (mut node, made) = node::Node::new();
+                let times = node::events(&mut node, count, &mut |_| {});
+                node::table(&node, made, &times)
             }
             Command::Count { case: Some(case) } => format!("{}\n", case.run()),
             Command::Count { case: None } => {

@@ -195,6 +195,14 @@ pub enum Verdict {
 // === impl Field ===
 
 impl Field {
+    /// The family of the address in it, if there is one.
+    pub fn family(self) -> Option<Family> {
+        match self.is_of() {
+            FieldType::Address(family) => Some(family),
+            _ => None,
+        }
+    }
+
     /// What can be in it.
     pub fn is_of(self) -> FieldType {
         match self {

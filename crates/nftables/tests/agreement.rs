@@ -266,7 +266,9 @@ fn the_program_says_what_the_plain_evaluator_says_while_it_follows() {
             if step % 50 == 49 {
                 for (follower, node) in followers.iter_mut().zip(NODES) {
                     follower.tidy();
-                    assert_eq!(follower.copy, compile(&view.part_of(node), node).program);
+                    let scratch = compile(&view.part_of(node), node).program;
+                    assert_eq!(Patch::between(&follower.copy, &scratch), Patch::default());
+                    assert_eq!(follower.copy, scratch);
                 }
             }
         }

@@ -6,14 +6,13 @@ use std::net::IpAddr;
 use palisade_model::address::Family;
 use palisade_model::policy::Direction;
 
+use super::FAMILIES;
 use super::classify::address_key;
 use super::live::Live;
 use crate::program::{Chain, Elements, Field, FieldType, Hook, Match, Name, Rule, Set, Value, Verdict};
 
 /// The counter of packets that came by an interface with an address that is not there.
 pub const FORGED: &str = "forged";
-
-const FAMILIES: [Family; 2] = [Family::V4, Family::V6];
 
 impl Live {
     /// The maps and sets that are always there.

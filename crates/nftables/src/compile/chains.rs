@@ -7,10 +7,10 @@ use palisade_model::address::Family;
 use palisade_model::policy::Direction;
 use palisade_model::traffic::{PortRange, Protocol};
 
-use super::Counted;
 use super::decide::{Behaviour, Final, List, Outcome, To};
 use super::edit::Edit;
 use super::names::{hashed, readable};
+use super::{Counted, FAMILIES};
 use crate::program::{
     Chain, Elements, Field, ICMP, ICMP6, IGMP, Match, Name, Rule, SCTP, Set, TCP, UDP, Value, Verdict,
 };
@@ -29,7 +29,7 @@ impl Chains<'_> {
     /// The chain of a behaviour.
     pub(crate) fn behaviour(&mut self, behaviour: &Behaviour) -> Name {
         let mut rules = Vec::new();
-        for family in [Family::V4, Family::V6] {
+        for family in FAMILIES {
             self.icmp(behaviour, family, &mut rules);
         }
         self.igmp(behaviour, &mut rules);

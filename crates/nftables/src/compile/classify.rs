@@ -1,7 +1,7 @@
 //! Who peers are to a list of rules: addresses by what they may do.
 //!
-//! Whoever may do the same is in one class, whatever sets that comes from, and a class is a set in the kernel. Lists that tell
-//! peers apart in the same way share their classes: a hundred namespaces that let in the same peers keep them once.
+//! Whoever may do the same is in one class, whatever conditions that comes from, and a class is a set in the kernel. Those who
+//! may do what everybody may of the layer they are in ([`super::layers`]) are found there, and not kept here again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -12,28 +12,33 @@ use palisade_engine::view::View;
 use palisade_model::address::{Family, next, previous};
 use palisade_model::ranges::Ranges;
 
-use super::decide::List;
+use super::FAMILIES;
+use super::decide::{Condition, List};
 use super::index::Index;
+use super::layers::Layer;
 use super::names::{digest, hashed};
 use crate::program::{Key, Name, Value};
 
-/// A class, by its place. The first is whoever is in none of the sets.
+/// A class, by its place. The first is whoever fulfils no condition.
 pub(crate) type Class = usize;
 
 /// How peers are told apart.
 #[derive(Debug)]
 pub(crate) struct Classifier {
     name: Name,
-    how: How,
-    /// The sets that make a difference.
-    pub(crate) sets: BTreeSet<SetId>,
-    /// Those of them that are ranges of addresses.
+    list: Arc<List>,
+    /// If it is there, everybody is in this set: it is the service they go to.
+    via: Option<SetId>,
+    /// Whom to find elsewhere: the condition, and the class of everybody there, by family.
+    layers: Vec<(Condition, [Class; 2])>,
+    /// Those of the list's sets that are ranges of addresses.
     blocks: Vec<(SetId, Arc<Content>)>,
-    /// Classes in the order in which somebody was first in them, each with a digest of what it may do and with sets that lead
-    /// there.
-    pub(crate) classes: Vec<(Name, Vec<SetId>)>,
-    known: BTreeMap<Vec<SetId>, Class>,
-    /// Addresses of members. They come before ranges, which may hold them, too.
+    /// Classes in the order in which somebody was first in them, each with a digest of what it may do and with conditions that
+    /// lead there.
+    pub(crate) classes: Vec<(Name, Vec<Condition>)>,
+    by_name: BTreeMap<Name, Class>,
+    known: BTreeMap<Vec<Condition>, Class>,
+    /// Addresses of members that no layer finds. They come before ranges, which may hold them, too.
     pub(crate) exact: BTreeMap<IpAddr, Class>,
     /// How many of a family are in each class.
     counts: BTreeMap<(Family, Class), usize>,
@@ -43,88 +48,53 @@ pub(crate) struct Classifier {
     pub(crate) ranges: Vec<(IpAddr, IpAddr, Class)>,
 }
 
-/// What a class is made by.
-#[derive(Debug)]
-enum How {
-    /// All rules ask the same: whether somebody is in any of the sets.
-    Any,
-    /// What the list says to somebody. If it is there, everybody is in this set, which is the service they go to.
-    List(Arc<List>, Option<SetId>),
-}
-
 // === impl Classifier ===
 
 impl Classifier {
-    /// The name of the one that a list needs, and the sets if all its rules ask the same; nothing if it tells nobody apart.
-    pub(crate) fn name(
-        list: &List,
-        via: Option<&Name>,
-        shapes: &[Name],
-        mut set: impl FnMut(SetId) -> Name,
-    ) -> Option<(Name, bool)> {
-        let mut asked: Option<Vec<SetId>> = None;
-        let mut same = via.is_none();
-        for rule in &list.rules {
-            let destination = list.destination(rule);
-            let sets: Vec<SetId> = match (&rule.peers, destination) {
-                (None, None) => continue,
-                (None, Some(set)) => vec![set],
-                (Some(sets), _) => {
-                    same &= destination.is_none();
-                    let mut sets = sets.to_vec();
-                    sets.sort_unstable();
-                    sets
-                }
-            };
-            if !sets.is_empty() {
-                same &= asked.as_ref().is_none_or(|other| *other == sets);
-                asked = Some(sets);
-            }
-        }
-        let asked = asked?;
-        if same {
-            let mut names: Vec<Name> = asked.into_iter().map(&mut set).collect();
-            names.sort();
-            return Some((digest(&format!("any {names:?}")), true));
-        }
-        Some((digest(&format!("{} {via:?} {shapes:?}", list.direction)), false))
-    }
-
     pub(crate) fn new(
         name: Name,
-        same: bool,
         list: &Arc<List>,
         via: Option<SetId>,
+        layers: &[Layer],
         view: &View,
         index: &Index,
     ) -> Classifier {
-        let sets = list.named();
-        let blocks = sets.iter().filter_map(|id| {
-            let content = &view.sets().get(id)?.content;
-            matches!(**content, Content::Addresses(_)).then(|| (*id, Arc::clone(content)))
-        });
         let mut classifier = Classifier {
             name,
-            how: if same { How::Any } else { How::List(Arc::clone(list), via) },
-            blocks: blocks.collect(),
-            sets,
+            list: Arc::clone(list),
+            via,
+            layers: Vec::new(),
+            blocks: blocks(list, view),
             classes: Vec::new(),
+            by_name: BTreeMap::new(),
             known: BTreeMap::new(),
             exact: BTreeMap::new(),
             counts: BTreeMap::new(),
             shown: BTreeSet::new(),
             ranges: Vec::new(),
         };
-        classifier.class(classifier.signature([].into_iter()));
+        classifier.class_of([].into_iter());
         let mut ranges = Vec::new();
         for (first, last, own) in cut(&classifier.blocks) {
-            let signature = classifier.signature(own.into_iter());
-            ranges.push((first, last, classifier.class(signature)));
+            ranges.push((first, last, classifier.class_of(own.into_iter())));
         }
         ranges.retain(|(.., class)| *class != 0);
         classifier.ranges = joined(ranges);
-        let members =
-            classifier.sets.iter().filter_map(|id| view.sets().get(id)).flat_map(|set| &set.members);
+        for layer in layers {
+            let classes = FAMILIES.map(|family| {
+                let whole = classifier.blocks.iter().filter(|(_, block)| is_whole(block, family));
+                let whole = whole.map(|(set, _)| *set).chain(via).collect::<Vec<_>>();
+                let mut fulfilled = list.fulfilled(whole.into_iter());
+                fulfilled.extend(&layer.fulfilled);
+                fulfilled.sort_unstable();
+                fulfilled.dedup();
+                classifier.class(fulfilled)
+            });
+            classifier.layers.push((layer.condition, classes));
+        }
+        let but_for = classifier.found_by_layers(view);
+        let sets = list.named().filter(|set| Some(*set) != but_for).filter_map(|id| view.sets().get(&id));
+        let members = sets.flat_map(|set| &set.members);
         let addresses: BTreeSet<IpAddr> = members.flat_map(|member| &member.addresses).copied().collect();
         for address in addresses {
             classifier.place(address, index);
@@ -132,19 +102,28 @@ impl Classifier {
         classifier
     }
 
+    /// The largest set of which all members are found by layers if they are in no other set, so that only the others need to be
+    /// looked at.
+    fn found_by_layers(&mut self, view: &View) -> Option<SetId> {
+        let is_partial = |block: &Content| FAMILIES.iter().any(|family| !is_whole(block, *family));
+        if self.blocks.iter().any(|(_, block)| is_partial(block)) {
+            return None;
+        }
+        let blocks: Vec<SetId> = self.blocks.iter().map(|(id, _)| *id).collect();
+        let list = Arc::clone(&self.list);
+        let found = list.named().filter(|set| {
+            let own = list.fulfilled([*set].into_iter());
+            let class = self.class_of(blocks.iter().copied().chain([*set]));
+            let layer = self.layers.iter().find(|(condition, _)| own.binary_search(condition).is_ok());
+            layer.is_some_and(|(_, classes)| *classes == [class; 2])
+        });
+        found.max_by_key(|set| view.sets().get(set).map_or(0, |set| set.members.len()))
+    }
+
     /// Puts an address into the class it belongs to now. Says from where it went where, if it did.
     pub(crate) fn place(&mut self, address: IpAddr, index: &Index) -> Option<(Option<Class>, Option<Class>)> {
-        let mut own = index.sets_of(address).filter(|set| self.sets.contains(set)).peekable();
-        let is_member = own.peek().is_some();
-        let signature = {
-            let mut signature: Vec<SetId> = own.collect();
-            signature
-                .extend(self.blocks.iter().filter(|(_, block)| holds(block, address)).map(|(id, _)| *id));
-            self.signature(signature.into_iter())
-        };
-        // A member must not fall through to a range that holds it, even if it may do what anybody may.
-        let now =
-            is_member.then(|| self.class(signature)).filter(|class| *class != 0 || !self.ranges.is_empty());
+        let own = self.list.fulfilled(index.sets_of(address));
+        let now = if own.is_empty() { None } else { self.found(address, &own, index) };
         let before = match now {
             Some(class) => self.exact.insert(address, class),
             None => self.exact.remove(&address),
@@ -162,6 +141,20 @@ impl Classifier {
         Some((before, now))
     }
 
+    /// The class of a member, unless it is found without.
+    fn found(&mut self, address: IpAddr, own: &[Condition], index: &Index) -> Option<Class> {
+        let blocks = self.blocks.iter().filter(|(_, block)| holds(block, address)).map(|(id, _)| *id);
+        let sets: Vec<SetId> = index.sets_of(address).chain(blocks).collect();
+        let class = self.class_of(sets.into_iter());
+        let family = usize::from(Family::of(address) == Family::V6);
+        let layer = self.layers.iter().find(|(condition, _)| own.binary_search(condition).is_ok());
+        match layer {
+            Some((_, classes)) => (classes[family] != class).then_some(class),
+            // A member must not fall through to a range that holds it, even if it may do what anybody may.
+            None => (class != 0 || !self.ranges.is_empty()).then_some(class),
+        }
+    }
+
     /// Forgets classes that nobody is in. Says whether chains that show them are to be made again.
     pub(crate) fn tidy(&mut self) -> bool {
         self.counts.retain(|_, count| *count > 0);
@@ -176,12 +169,15 @@ impl Classifier {
         self.shown.iter().filter(move |(own, _)| *own == family).map(|(_, class)| *class)
     }
 
+    /// The class of everybody whom a layer means.
+    pub(crate) fn layer(&self, condition: Condition, family: Family) -> Option<Class> {
+        let layer = self.layers.iter().find(|(own, _)| *own == condition)?;
+        Some(layer.1[usize::from(family == Family::V6)])
+    }
+
     /// The name of the set for a class.
     pub(crate) fn set(&self, family: Family, class: Class) -> Name {
-        let class = match self.how {
-            How::Any => "in",
-            How::List(..) => self.classes.get(class).map_or("", |(name, _)| name.as_str()),
-        };
+        let class = self.classes.get(class).map_or("", |(name, _)| name.as_str());
         hashed("s", &format!("{} {family:?} {class}", self.name))
     }
 
@@ -201,32 +197,38 @@ impl Classifier {
         ranges
     }
 
-    fn signature(&self, own: impl Iterator<Item = SetId>) -> Vec<SetId> {
-        let via = match &self.how {
-            How::Any => None,
-            How::List(_, via) => *via,
-        };
-        let mut signature: Vec<SetId> = own.chain(via).collect();
-        signature.sort_unstable();
-        signature.dedup();
-        signature
+    /// The class of somebody in these sets.
+    fn class_of(&mut self, sets: impl Iterator<Item = SetId>) -> Class {
+        let fulfilled = self.list.fulfilled(sets.chain(self.via));
+        self.class(fulfilled)
     }
 
-    fn class(&mut self, signature: Vec<SetId>) -> Class {
-        if let Some(class) = self.known.get(&signature) {
+    fn class(&mut self, fulfilled: Vec<Condition>) -> Class {
+        if let Some(class) = self.known.get(&fulfilled) {
             return *class;
         }
-        let name = match &self.how {
-            How::Any => if signature.is_empty() { "out" } else { "in" }.into(),
-            How::List(list, _) => digest(&format!("{:?}", list.behaviour(&signature))),
-        };
-        let class = self.classes.iter().position(|(own, _)| *own == name).unwrap_or_else(|| {
-            self.classes.push((name, signature.clone()));
+        let name = digest(&format!("{:?}", self.list.behaviour(&fulfilled)));
+        let class = *self.by_name.entry(name).or_insert_with_key(|name| {
+            self.classes.push((name.clone(), fulfilled.clone()));
             self.classes.len() - 1
         });
-        self.known.insert(signature, class);
+        self.known.insert(fulfilled, class);
         class
     }
+}
+
+/// The sets of a list that are ranges of addresses.
+pub(crate) fn blocks(list: &List, view: &View) -> Vec<(SetId, Arc<Content>)> {
+    let content = |id: SetId| Some((id, Arc::clone(&view.sets().get(&id)?.content)));
+    let blocks = list.named().filter_map(content);
+    blocks.filter(|(_, content)| matches!(**content, Content::Addresses(_))).collect()
+}
+
+/// Whether it holds every address of a family.
+fn is_whole(content: &Content, family: Family) -> bool {
+    let first = if family == Family::V4 { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
+    let ends = (first, the_last(family == Family::V4));
+    matches!(content, Content::Addresses(ranges) if ranges.iter().any(|range| range == ends))
 }
 
 fn holds(content: &Content, address: IpAddr) -> bool {

@@ -63,14 +63,21 @@ enum Piece {
     Rest,
 }
 
+/// What a rule asks of its other end, by its place among those of a list.
+pub(crate) type Condition = usize;
+
 /// Rules that apply to somebody in one direction, in their order.
 #[derive(Debug)]
 pub(crate) struct List {
     pub(crate) direction: Direction,
     pub(crate) rules: Vec<Arc<Rule>>,
-    /// Rules about anybody, and those about whoever is in a set.
+    /// What rules ask of the other end: to be in any of these sets. All are different.
+    pub(crate) conditions: Vec<Vec<SetId>>,
+    /// The conditions that a set fulfils.
+    by_set: BTreeMap<SetId, Vec<Condition>>,
+    /// Rules about anybody, and those for which a condition must hold; some ask for a second one, too.
     about_all: Vec<u32>,
-    about: BTreeMap<SetId, Vec<u32>>,
+    about: Vec<Vec<(u32, Option<Condition>)>>,
     /// The first that isolates.
     isolation: Option<u32>,
 }
@@ -85,40 +92,72 @@ impl List {
         // Who is isolated is, however often: the first says so.
         let mut isolated = false;
         rules.retain(|rule| rule.does != Does::Isolate || !std::mem::replace(&mut isolated, true));
-        let mut list =
-            List { direction, rules, about_all: Vec::new(), about: BTreeMap::new(), isolation: None };
-        for (at, rule) in (0u32..).zip(&list.rules) {
+        let mut list = List {
+            direction,
+            rules: Vec::new(),
+            conditions: Vec::new(),
+            by_set: BTreeMap::new(),
+            about_all: Vec::new(),
+            about: Vec::new(),
+            isolation: None,
+        };
+        let mut known: BTreeMap<Vec<SetId>, Condition> = BTreeMap::new();
+        for (at, rule) in (0u32..).zip(&rules) {
             if rule.does == Does::Isolate {
                 list.isolation = Some(at);
             }
-            let destination = list.destination(rule);
-            match (&rule.peers, destination) {
-                (None, None) => list.about_all.push(at),
-                (None, Some(set)) => list.about.entry(set).or_default().push(at),
-                (Some(sets), _) => {
-                    for set in sets {
-                        list.about.entry(*set).or_default().push(at);
-                    }
+            let destination = rule.destination.filter(|_| direction == Direction::Egress);
+            let destination = destination.map(|set| list.condition(vec![set], &mut known));
+            match &rule.peers {
+                // Nobody is meant.
+                Some(sets) if sets.is_empty() => {}
+                Some(sets) => {
+                    let mut sets = sets.to_vec();
+                    sets.sort_unstable();
+                    let condition = list.condition(sets, &mut known);
+                    list.about[condition].push((at, destination));
                 }
+                None => match destination {
+                    Some(condition) => list.about[condition].push((at, None)),
+                    None => list.about_all.push(at),
+                },
             }
         }
+        list.rules = rules;
         list
     }
 
-    /// Who must be at the other end of a rule besides its peers.
-    pub(crate) fn destination(&self, rule: &Rule) -> Option<SetId> {
-        rule.destination.filter(|_| self.direction == Direction::Egress)
+    fn condition(&mut self, sets: Vec<SetId>, known: &mut BTreeMap<Vec<SetId>, Condition>) -> Condition {
+        if let Some(condition) = known.get(&sets) {
+            return *condition;
+        }
+        let condition = self.conditions.len();
+        for set in &sets {
+            self.by_set.entry(*set).or_default().push(condition);
+        }
+        known.insert(sets.clone(), condition);
+        self.conditions.push(sets);
+        self.about.push(Vec::new());
+        condition
     }
 
     /// The sets that tell peers apart.
-    pub(crate) fn named(&self) -> BTreeSet<SetId> {
-        let destinations = self.rules.iter().filter_map(|rule| self.destination(rule));
-        self.about.keys().copied().chain(destinations).collect()
+    pub(crate) fn named(&self) -> impl Iterator<Item = SetId> {
+        self.by_set.keys().copied()
     }
 
-    /// What the rules say to a peer who is in these sets, sorted.
-    pub(crate) fn behaviour(&self, signature: &[SetId]) -> Behaviour {
-        let rules = self.about(signature);
+    /// The conditions that somebody in these sets fulfils, sorted.
+    pub(crate) fn fulfilled(&self, sets: impl Iterator<Item = SetId>) -> Vec<Condition> {
+        let mut conditions: Vec<Condition> =
+            sets.filter_map(|set| self.by_set.get(&set)).flatten().copied().collect();
+        conditions.sort_unstable();
+        conditions.dedup();
+        conditions
+    }
+
+    /// What the rules say to a peer for whom these conditions hold, sorted.
+    pub(crate) fn behaviour(&self, fulfilled: &[Condition]) -> Behaviour {
+        let rules = self.about(fulfilled);
         let rest = self.decide(&rules, Piece::Rest);
         let mut ports = Vec::new();
         for protocol in PROTOCOLS {
@@ -141,15 +180,11 @@ impl List {
         behaviour
     }
 
-    /// The rules about a peer who is in these sets.
-    fn about(&self, signature: &[SetId]) -> BTreeSet<u32> {
-        let sets = signature.iter().filter_map(|set| self.about.get(set)).flatten();
-        let mut rules: BTreeSet<u32> = self.about_all.iter().chain(sets).copied().collect();
-        rules.retain(|at| {
-            self.destination(&self.rules[*at as usize])
-                .is_none_or(|destination| signature.binary_search(&destination).is_ok())
-        });
-        rules
+    /// The rules about a peer for whom these conditions hold.
+    fn about(&self, fulfilled: &[Condition]) -> BTreeSet<u32> {
+        let about = fulfilled.iter().filter_map(|condition| self.about.get(*condition)).flatten();
+        let about = about.filter(|(_, also)| also.is_none_or(|also| fulfilled.binary_search(&also).is_ok()));
+        self.about_all.iter().copied().chain(about.map(|(at, _)| *at)).collect()
     }
 
     fn decide(&self, rules: &BTreeSet<u32>, piece: Piece) -> Outcome {

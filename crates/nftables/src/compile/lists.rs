@@ -1,21 +1,22 @@
 //! The chains of lists of rules: who is the peer?
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use palisade_engine::delta::{Content, Rule as ViewRule, RuleId, SetId};
 use palisade_model::address::Family;
 use palisade_model::policy::Direction;
 
+use super::FAMILIES;
 use super::chains::{Chains, content_named};
-use super::classify::{Class, Classifier, address_key};
+use super::classify::{Class, Classifier, address_key, blocks};
 use super::decide::List;
+use super::edit::Edit;
+use super::layers::{self, Everybody, FEW, Layer};
 use super::live::Live;
-use super::names::{Said, hashed};
+use super::names::{Said, digest, hashed};
 use crate::program::{Chain, Elements, Field, Match, Name, Rule, Set, Verdict};
-
-/// More classes of peers than this are looked up in a map, not in one set after the other.
-const FEW: usize = 4;
 
 /// A list of rules that some of the node's own need.
 #[derive(Debug)]
@@ -23,14 +24,16 @@ pub(super) struct Listed {
     list: Arc<List>,
     /// The service that everybody goes to, if it is for that.
     via: Option<SetId>,
-    /// How it tells peers apart, if it does.
-    pub(super) classifier: Option<Name>,
+    /// The conditions that are looked up by themselves.
+    layers: Vec<Layer>,
+    /// How it tells others apart, if it does.
+    classifier: Option<Name>,
     /// The chains of classes.
     chains: BTreeMap<Class, Name>,
     /// The lists for what goes to services.
     services: Vec<(SetId, Name)>,
     /// How many need it.
-    pub(super) users: usize,
+    users: usize,
 }
 
 /// How peers are told apart, and for which lists.
@@ -81,22 +84,12 @@ impl Live {
             listed.users += 1;
             return Some(name);
         }
-        let shapes: Vec<Name> = rules.iter().map(|(said, _)| said.shape.clone()).collect();
         let list = Arc::new(List::new(rules.iter().map(|(_, rule)| Arc::clone(rule)).collect(), direction));
-        let (names, view) = (&mut self.names, &self.view);
-        let classifier = Classifier::name(&list, via_name.as_ref(), &shapes, |set| names.set(view, set)).map(
-            |(own, same)| {
-                let shared = self.classifiers.entry(own.clone()).or_insert_with(|| {
-                    let classifier = Classifier::new(own.clone(), same, &list, via, view, &self.index);
-                    for set in &classifier.sets {
-                        self.by_set.entry(*set).or_default().insert(own.clone());
-                    }
-                    Shared { classifier, lists: BTreeSet::new() }
-                });
-                shared.lists.insert(name.clone());
-                own
-            },
-        );
+        let layers = self.layers(&list, &name);
+        let shapes = rules.iter().map(|(said, _)| &said.shape);
+        let shapes: Vec<&Name> = shapes.collect();
+        let classifier = self.classifier(&list, &name, via, &layers, &shapes);
+        let view = &self.view;
         let mut services = Vec::new();
         if via.is_none() {
             for set in list.named() {
@@ -112,10 +105,59 @@ impl Live {
             .into_iter()
             .filter_map(|set| Some((set, self.list(rules, direction, Some(set))?)))
             .collect();
-        let listed = Listed { list, via, classifier, chains: BTreeMap::new(), services, users: 1 };
+        let listed = Listed { list, via, layers, classifier, chains: BTreeMap::new(), services, users: 1 };
         self.lists.insert(name.clone(), listed);
         self.stale.insert(name.clone());
         Some(name)
+    }
+
+    /// The conditions of a list that are looked up by themselves, found or made.
+    fn layers(&mut self, list: &List, name: &Name) -> Vec<Layer> {
+        let (names, view) = (&mut self.names, &self.view);
+        let layers = layers::layers(list, view, |sets| {
+            let mut names: Vec<Name> = sets.iter().map(|set| names.set(view, *set)).collect();
+            names.sort();
+            digest(&format!("{names:?}"))
+        });
+        for layer in &layers {
+            let everybody = self.everybody.entry(layer.name.clone()).or_insert_with(|| {
+                let sets = list.conditions.get(layer.condition).cloned().unwrap_or_default();
+                for set in &sets {
+                    self.by_set.entry(*set).or_default().insert(layer.name.clone());
+                }
+                self.fresh.insert(layer.name.clone());
+                Everybody { sets, shown: BTreeSet::new(), lists: BTreeSet::new() }
+            });
+            everybody.lists.insert(name.clone());
+        }
+        layers
+    }
+
+    /// How a list tells apart whom its layers do not find, found or made; nothing if they find all.
+    fn classifier(
+        &mut self,
+        list: &Arc<List>,
+        name: &Name,
+        via: Option<SetId>,
+        layers: &[Layer],
+        shapes: &[&Name],
+    ) -> Option<Name> {
+        let found = list.conditions.len() == layers.len() && layers.len() <= 1 && via.is_none();
+        if found && blocks(list, &self.view).is_empty() {
+            return None;
+        }
+        let via_name = via.map(|via| self.names.set(&self.view, via));
+        let own = digest(&format!("{} {via_name:?} {shapes:?}", list.direction));
+        let shared = self.classifiers.entry(own.clone()).or_insert_with(|| {
+            let classifier = Classifier::new(own.clone(), list, via, layers, &self.view, &self.index);
+            for set in list.named() {
+                self.by_set.entry(set).or_default().insert(own.clone());
+            }
+            self.fresh.insert(own.clone());
+            Shared { classifier, lists: BTreeSet::new() }
+        });
+        shared.lists.insert(name.clone());
+        Some(own)
     }
 
     /// One that needed a list does not any more.
@@ -132,18 +174,31 @@ impl Live {
         for (_, service) in listed.services {
             self.unlist(&service);
         }
+        for layer in &listed.layers {
+            let Some(everybody) = self.everybody.get_mut(&layer.name) else { continue };
+            everybody.lists.remove(name);
+            if everybody.lists.is_empty()
+                && let Some(everybody) = self.everybody.remove(&layer.name)
+            {
+                self.forget(&layer.name, everybody.sets.into_iter());
+            }
+        }
         let Some(own) = listed.classifier else { return };
         let Some(shared) = self.classifiers.get_mut(&own) else { return };
         shared.lists.remove(name);
-        if shared.lists.is_empty()
-            && let Some(shared) = self.classifiers.remove(&own)
-        {
-            for set in shared.classifier.sets {
-                if let Some(classifiers) = self.by_set.get_mut(&set) {
-                    classifiers.remove(&own);
-                    if classifiers.is_empty() {
-                        self.by_set.remove(&set);
-                    }
+        if shared.lists.is_empty() {
+            self.classifiers.remove(&own);
+            self.forget(&own, listed.list.named());
+        }
+    }
+
+    /// Somebody who is gone is not asked about sets any more.
+    fn forget(&mut self, own: &Name, sets: impl Iterator<Item = SetId>) {
+        for set in sets {
+            if let Some(names) = self.by_set.get_mut(&set) {
+                names.remove(own);
+                if names.is_empty() {
+                    self.by_set.remove(&set);
                 }
             }
         }
@@ -183,27 +238,67 @@ impl Live {
         }
         let mut chains =
             Chains { view: &self.view, edit: &mut self.edit, counted: &mut self.counted, list: &listed.list };
-        if let Some(shared) = listed.classifier.as_ref().and_then(|own| self.classifiers.get(own)) {
-            let classifier = &shared.classifier;
-            let classes = classifier.shown.iter().map(|(_, class)| *class);
-            let classes: BTreeSet<Class> =
-                classes.chain(classifier.ranges.iter().map(|range| range.2)).collect();
+        let classifier = listed.classifier.as_ref().and_then(|own| self.classifiers.get(own));
+        let classifier = classifier.map(|shared| &shared.classifier);
+        if let Some(classifier) = classifier {
+            let shown = classifier.shown.iter().map(|(_, class)| *class);
+            let ranges = classifier.ranges.iter().map(|range| range.2);
+            let layers = listed.layers.iter().flat_map(|layer| {
+                FAMILIES.into_iter().filter_map(|family| classifier.layer(layer.condition, family))
+            });
+            let classes: BTreeSet<Class> = shown.chain(ranges).chain(layers).collect();
             listed.chains.clear();
             for class in classes {
-                let signature = classifier.classes.get(class).map(|(_, signature)| signature.as_slice());
-                let behaviour = listed.list.behaviour(signature.unwrap_or_default());
+                let fulfilled = classifier.classes.get(class).map(|(_, fulfilled)| fulfilled.as_slice());
+                let behaviour = listed.list.behaviour(fulfilled.unwrap_or_default());
                 listed.chains.insert(class, chains.behaviour(&behaviour));
             }
-            for family in [Family::V4, Family::V6] {
-                let field = match direction {
-                    Direction::Egress => Field::Destination(family),
-                    Direction::Ingress => Field::Source(family),
+        }
+        for family in FAMILIES {
+            let field = match direction {
+                Direction::Egress => Field::Destination(family),
+                Direction::Ingress => Field::Source(family),
+            };
+            if let Some(classifier) = classifier {
+                let fresh = listed.classifier.as_ref().is_some_and(|own| self.fresh.contains(own));
+                members(
+                    chains.edit,
+                    classifier,
+                    name,
+                    field,
+                    &listed.chains,
+                    (fresh, &mut self.filled),
+                    &mut rules,
+                );
+            }
+            for layer in &listed.layers {
+                let Some(everybody) = self.everybody.get(&layer.name) else { continue };
+                if !everybody.shown.contains(&family) {
+                    continue;
+                }
+                let class = classifier.and_then(|classifier| classifier.layer(layer.condition, family));
+                let to = match class.and_then(|class| listed.chains.get(&class)) {
+                    Some(chain) => chain.clone(),
+                    None => chains.behaviour(&listed.list.behaviour(&layer.fulfilled)),
                 };
-                members(chains.edit, classifier, name, field, family, &listed.chains, &mut rules);
-                ranges(chains.edit, classifier, field, family, &listed.chains, &mut rules);
+                let set = Everybody::set(&layer.name, family);
+                let fresh = self.fresh.contains(&layer.name);
+                let members = || everybody.members(&self.view, family);
+                peers(
+                    chains.edit,
+                    &set,
+                    field,
+                    members,
+                    (fresh, &mut self.filled),
+                    "everybody whom a rule asks for",
+                );
+                rules.push(Rule::new([Match::In(vec![field], set)], Verdict::Goto(to)));
+            }
+            if let Some(classifier) = classifier {
+                ranges(chains.edit, classifier, field, &listed.chains, &mut rules);
             }
         }
-        let nobody: Vec<SetId> = listed.via.into_iter().collect();
+        let nobody = listed.list.fulfilled(listed.via.into_iter());
         let rest = chains.behaviour(&listed.list.behaviour(&nobody));
         rules.push(Rule::new([], Verdict::Goto(rest)).comment("anybody else"));
         let services: Vec<Name> = listed.services.iter().map(|(_, list)| list.clone()).collect();
@@ -217,9 +312,20 @@ impl Live {
     }
 
     /// Puts an address where it belongs now, for everybody who tells peers apart by a set.
-    pub(super) fn place(&mut self, set: SetId, address: std::net::IpAddr) {
+    pub(super) fn place(&mut self, set: SetId, address: IpAddr) {
         let family = Family::of(address);
         for own in self.by_set.get(&set).into_iter().flatten() {
+            if let Some(everybody) = self.everybody.get_mut(own) {
+                let is_one = self.index.sets_of(address).any(|set| everybody.sets.contains(&set));
+                let set = Everybody::set(own, family);
+                match is_one {
+                    true => self.edit.put(&set, address_key(address), None),
+                    false => self.edit.take(&set, &address_key(address)),
+                }
+                if is_one && everybody.shown.insert(family) {
+                    self.stale.extend(everybody.lists.iter().cloned());
+                }
+            }
             let Some(Shared { classifier, lists }) = self.classifiers.get_mut(own) else { continue };
             let Some((before, now)) = classifier.place(address, &self.index) else { continue };
             let key = address_key(address);
@@ -234,12 +340,32 @@ impl Live {
             }
             for name in lists.iter() {
                 let to = now.and_then(|now| self.lists.get(name)?.chains.get(&now));
+                let map = map_name(name, family);
                 match to {
-                    Some(to) => {
-                        self.edit.put(&map_name(name, family), key.clone(), Some(Verdict::Goto(to.clone())));
-                    }
-                    None => self.edit.take(&map_name(name, family), &key),
+                    Some(to) => self.edit.put(&map, key.clone(), Some(Verdict::Goto(to.clone()))),
+                    None => self.edit.take(&map, &key),
                 }
+            }
+        }
+    }
+
+    /// Forgets classes that nobody is in; the chains that show them are to be made again.
+    pub(super) fn tidy_peers(&mut self) {
+        for shared in self.classifiers.values_mut() {
+            if shared.classifier.tidy() {
+                self.stale.extend(shared.lists.iter().cloned());
+            }
+        }
+        for (name, everybody) in &mut self.everybody {
+            let sets = &self.edit.program().sets;
+            let is_met = |family: &Family| match sets.get(&Everybody::set(name, *family)) {
+                Some(set) => !set.elements.is_empty(),
+                None => !everybody.members(&self.view, *family).is_empty(),
+            };
+            let shown: BTreeSet<Family> = FAMILIES.into_iter().filter(is_met).collect();
+            if shown != everybody.shown {
+                everybody.shown = shown;
+                self.stale.extend(everybody.lists.iter().cloned());
             }
         }
     }
@@ -247,14 +373,15 @@ impl Live {
 
 /// Sends members to what they may do: a set for each class, or a map if there are many.
 fn members(
-    edit: &mut super::edit::Edit,
+    edit: &mut Edit,
     classifier: &Classifier,
     list: &Name,
     field: Field,
-    family: Family,
     chains: &BTreeMap<Class, Name>,
+    (fresh, filled): (bool, &mut BTreeSet<Name>),
     rules: &mut Vec<Rule>,
 ) {
+    let Some(family) = field.family() else { return };
     let shown: Vec<(&Name, Class)> = {
         let own = classifier.shown(family).filter_map(|class| Some((chains.get(&class)?, class)));
         let mut own: Vec<(&Name, Class)> = own.collect();
@@ -265,13 +392,8 @@ fn members(
     if shown.len() <= FEW {
         for (to, class) in shown {
             let set = classifier.set(family, class);
-            edit.set(&set, || Set {
-                key: vec![field.is_of()],
-                elements: classifier.members(family, class).map(|key| (key, None)).collect(),
-                is_map: false,
-                interval: false,
-                comment: "peers that may do the same".to_owned(),
-            });
+            let members = || classifier.members(family, class).map(|key| (key, None)).collect();
+            peers(edit, &set, field, members, (fresh, &mut *filled), "peers that may do the same");
             rules.push(Rule::new([Match::In(vec![field], set)], Verdict::Goto(to.clone())));
         }
         return;
@@ -292,15 +414,40 @@ fn members(
     rules.push(Rule::new([], Verdict::Map(vec![field], map)));
 }
 
+/// A set of peers. If it is there it is kept up to date, unless it is one from before.
+fn peers(
+    edit: &mut Edit,
+    name: &Name,
+    field: Field,
+    members: impl Fn() -> Elements,
+    (fresh, filled): (bool, &mut BTreeSet<Name>),
+    comment: &str,
+) {
+    if edit.program().sets.contains_key(name) {
+        if fresh && filled.insert(name.clone()) {
+            edit.fill(name, members());
+        }
+        return;
+    }
+    filled.insert(name.clone());
+    edit.set(name, || Set {
+        key: vec![field.is_of()],
+        elements: members(),
+        is_map: false,
+        interval: false,
+        comment: comment.to_owned(),
+    });
+}
+
 /// The same for ranges of addresses.
 fn ranges(
-    edit: &mut super::edit::Edit,
+    edit: &mut Edit,
     classifier: &Classifier,
     field: Field,
-    family: Family,
     chains: &BTreeMap<Class, Name>,
     rules: &mut Vec<Rule>,
 ) {
+    let Some(family) = field.family() else { return };
     let mut ways: BTreeMap<&Name, Elements> = BTreeMap::new();
     for (class, keys) in classifier.ranges(family) {
         if let Some(to) = chains.get(&class) {

@@ -17,6 +17,7 @@ use smol_str::SmolStr;
 use super::Counted;
 use super::edit::Edit;
 use super::index::{Index, is_own, tells_peers};
+use super::layers::Everybody;
 use super::lists::{Listed, Shared};
 use super::names::Names;
 use crate::patch::Patch;
@@ -37,14 +38,18 @@ pub struct Live {
     pub(super) counted: BTreeMap<Name, Counted>,
     lacks: BTreeSet<String>,
     pub(super) lists: BTreeMap<Name, Listed>,
+    /// Whom conditions mean, and who is to be told apart otherwise.
+    pub(super) everybody: BTreeMap<Name, Everybody>,
     pub(super) classifiers: BTreeMap<Name, Shared>,
-    /// The classifiers that a set makes a difference to.
+    /// Those of the two that a set makes a difference to.
     pub(super) by_set: BTreeMap<SetId, BTreeSet<Name>>,
+    /// Those of the two that are new: what is in sets of theirs may be from before.
+    pub(super) fresh: BTreeSet<Name>,
+    /// Sets that are known to hold what they should.
+    pub(super) filled: BTreeSet<Name>,
     /// The lists of each of the node's pods, and of the node.
     pub(super) served: BTreeMap<Arc<Member>, BTreeMap<Direction, Name>>,
     pub(super) node_lists: BTreeMap<Direction, Name>,
-    /// Lists that somebody does not need any more. They go at the end, so that what others need is not made again.
-    left: Vec<Name>,
     /// Lists whose chains are to be made again, and whether anything else about chains has changed.
     pub(super) stale: BTreeSet<Name>,
     pub(super) structural: bool,
@@ -78,11 +83,13 @@ impl Live {
             counted: BTreeMap::new(),
             lacks: BTreeSet::new(),
             lists: BTreeMap::new(),
+            everybody: BTreeMap::new(),
             classifiers: BTreeMap::new(),
             by_set: BTreeMap::new(),
+            fresh: BTreeSet::new(),
+            filled: BTreeSet::new(),
             served: BTreeMap::new(),
             node_lists: BTreeMap::new(),
-            left: Vec::new(),
             stale: BTreeSet::new(),
             structural: true,
         };
@@ -163,8 +170,12 @@ impl Live {
             touched.own.extend(own.map(|(member, _)| Arc::clone(member)));
         }
         let mut addresses: BTreeSet<IpAddr> = BTreeSet::new();
+        // First all of them go: what says the same as before may be made of other sets now.
         for member in &touched.own {
             addresses.extend(&member.addresses);
+            self.dismiss(member);
+        }
+        for member in &touched.own {
             self.serve(member);
         }
         for address in addresses {
@@ -179,6 +190,18 @@ impl Live {
         self.finish();
     }
 
+    /// Somebody needs no lists for now.
+    fn dismiss(&mut self, member: &Arc<Member>) {
+        let before = if member.kind == MemberKind::Node {
+            mem::take(&mut self.node_lists)
+        } else {
+            self.served.remove(member).unwrap_or_default()
+        };
+        for list in before.values() {
+            self.unlist(list);
+        }
+    }
+
     /// Finds the lists of somebody.
     fn serve(&mut self, member: &Arc<Member>) {
         let subjects = self.index.own.get(member).cloned().unwrap_or_default();
@@ -189,33 +212,25 @@ impl Live {
                 now.insert(direction, list);
             }
         }
-        let before = if member.kind == MemberKind::Node {
-            self.structural |= self.node_lists != now;
-            mem::replace(&mut self.node_lists, now)
-        } else if now.is_empty() {
-            self.served.remove(member).unwrap_or_default()
-        } else {
-            self.served.insert(Arc::clone(member), now).unwrap_or_default()
-        };
-        self.left.extend(before.into_values());
+        if member.kind == MemberKind::Node {
+            self.structural = true;
+            self.node_lists = now;
+        } else if !now.is_empty() {
+            self.served.insert(Arc::clone(member), now);
+        }
     }
 
     /// Makes the chains that are to be made, and where any are, takes away what is not needed.
     fn finish(&mut self) {
-        for list in mem::take(&mut self.left) {
-            self.unlist(&list);
-        }
         if self.stale.is_empty() && !self.structural {
             return;
         }
-        for shared in self.classifiers.values_mut() {
-            if shared.classifier.tidy() {
-                self.stale.extend(shared.lists.iter().cloned());
-            }
-        }
+        self.tidy_peers();
         for list in mem::take(&mut self.stale) {
             self.render(&list);
         }
+        self.fresh.clear();
+        self.filled.clear();
         self.base_chains();
         self.edit.collect();
         let program = self.edit.program();
@@ -232,9 +247,10 @@ impl Touched {
         match change {
             Change::Set(id, content, members) => {
                 names.forget_set(*id);
+                // Whoever is told apart by a set that comes is served anew, and finds its members there.
                 for member in members {
                     index.join(*id, content, member, node);
-                    self.member(*id, content, member, node);
+                    self.own(member, node);
                 }
             }
             Change::NoSet(id) => {
@@ -242,7 +258,7 @@ impl Touched {
                 let Some(set) = view.sets().get(id) else { return };
                 for member in &set.members {
                     index.leave(*id, &set.content, member, node);
-                    self.member(*id, &set.content, member, node);
+                    self.own(member, node);
                 }
             }
             Change::Rule(id, rule) => {
@@ -283,6 +299,10 @@ impl Touched {
         if matches!(content, Content::Service(_)) {
             self.services.insert(set);
         }
+        self.own(member, node);
+    }
+
+    fn own(&mut self, member: &Arc<Member>, node: &str) {
         if is_own(member, node) {
             self.own.insert(Arc::clone(member));
         }

@@ -23,6 +23,7 @@ mod classify;
 mod decide;
 mod edit;
 mod index;
+mod layers;
 mod lists;
 pub mod live;
 mod names;
@@ -32,6 +33,7 @@ use std::fmt;
 
 use palisade_engine::delta::{Content, Does, Rule as ViewRule};
 use palisade_engine::view::View;
+use palisade_model::address::Family;
 use palisade_model::policy::{Action, Direction};
 use palisade_model::trace::Verdict;
 
@@ -70,6 +72,9 @@ pub fn compile(part: &View, node: &str) -> Compiled {
     let live = Live::new(part.clone(), node, Wiring::new());
     Compiled { program: live.program().clone(), lacks: live.lacks().clone(), counted: live.counted().clone() }
 }
+
+/// Each has its own sets.
+const FAMILIES: [Family; 2] = [Family::V4, Family::V6];
 
 /// What the kernel cannot do of these rules.
 fn lacks(view: &View) -> BTreeSet<String> {
