@@ -105,7 +105,12 @@ impl Patch {
             }
         }
         for (name, set) in &self.sets {
-            write_set(text, "create ", &format!("inet {TABLE} {name}"), set)?;
+            // nft 1.0.6 forgets what is in a set that is created, and says nothing.
+            let empty = Set { elements: Elements::new(), ..set.clone() };
+            write_set(text, "create ", &format!("inet {TABLE} {name}"), &empty)?;
+            if !set.elements.is_empty() {
+                writeln!(text, "create element inet {TABLE} {name} {}", elements_text(&set.elements))?;
+            }
         }
         for (name, chain) in &self.chains {
             writeln!(text, "flush chain inet {TABLE} {name}")?;
