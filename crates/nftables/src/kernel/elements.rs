@@ -152,7 +152,10 @@ impl Shape {
                 }
                 (FieldType::Port, Value::Number(number)) => bytes.extend(number.to_be_bytes()),
                 (FieldType::Interface, Value::Interface(interface)) => bytes.extend(interface.bytes()),
-                (_, Value::Number(number)) => bytes.push(u8::try_from(number).ok()?),
+                (
+                    FieldType::Protocol | FieldType::IcmpType(_) | FieldType::IcmpCode(_),
+                    Value::Number(number),
+                ) => bytes.push(u8::try_from(number).ok()?),
                 _ => return None,
             }
             if self.key.len() > 1 {
@@ -495,4 +498,81 @@ fn before(bytes: &[u8]) -> Option<Vec<u8>> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(shape: &Shape, elements: &[(&[u8], bool)]) -> Option<Elements> {
+        let raw = elements.iter().map(|(key, begins)| Raw {
+            key: key.to_vec(),
+            begins: *begins,
+            end: None,
+            verdict: None,
+        });
+        shape.elements(raw.collect())
+    }
+
+    #[test]
+    fn intervals_are_put_together_from_their_ends() {
+        let shape = Shape { key: vec![FieldType::Port], interval: true, is_map: false };
+        let port = |first, last| vec![(Value::Number(first), Value::Number(last))];
+        let told: &[(&[u8], bool)] = &[
+            // As the kernel tells them: backwards, and the end that ends nothing.
+            (&[255, 0], true),
+            (&[0, 101], false),
+            (&[0, 91], true),
+            (&[0, 91], false),
+            (&[0, 80], true),
+            (&[0, 0], false),
+        ];
+        let wanted = [port(80, 90), port(91, 100), port(0xff00, 0xffff)].map(|key| (key, None)).into();
+        assert_eq!(pairs(&shape, told), Some(wanted));
+        // Two that begin at the same place cannot be.
+        assert_eq!(pairs(&shape, &[(&[0, 0], true), (&[0, 0], true)]), None);
+        assert_eq!(pairs(&shape, &[(&[0], true)]), None);
+    }
+
+    #[test]
+    fn keys_are_written_and_read() {
+        let shape = Shape {
+            key: vec![FieldType::Interface, FieldType::Protocol, FieldType::Address(Family::V4)],
+            interval: false,
+            is_map: false,
+        };
+        let interface = Value::Interface(Interface::new("eth0").unwrap());
+        let values = [interface, Value::Number(6), Value::Address("192.0.2.1".parse().unwrap())];
+        let bytes = shape.bytes(values.into_iter()).unwrap();
+        assert_eq!(bytes, b"eth0\0\0\0\0\0\0\0\0\0\0\0\0\x06\0\0\0\xc0\0\x02\x01");
+        assert_eq!(shape.values(&bytes), Some(values.to_vec()));
+        assert_eq!(shape.values(&bytes[1..]), None);
+        assert_eq!(shape.bytes([Value::Number(6); 3].into_iter()), None);
+        assert_eq!(fields(41 << 12 | 12 << 6 | 7), Some(shape.key));
+        assert_eq!((fields(0), fields(63)), (None, None));
+    }
+
+    #[test]
+    fn broken_elements_are_none() {
+        let verdict = Verdict::Jump("chain".into());
+        let mut writer = Writer { messages: Messages::default(), list: None, last: 0 };
+        writer.messages.begin(NEW_ELEMENTS, 0, 1, INET, 0);
+        let list = writer.messages.open_nested(LIST);
+        writer.element(&[1, 2], Some(&[3, 4]), Some(&verdict), IS_END);
+        writer.messages.close(list);
+        let whole = writer.messages.finish().unwrap();
+        let wanted = Raw { key: vec![1, 2], begins: false, end: Some(vec![3, 4]), verdict: Some(verdict) };
+        for at in 16..whole.len() {
+            for other in [0, 1, 3, 4, 0x7f, 0x80, 0xff] {
+                let mut bytes = whole.clone();
+                bytes[at] = other;
+                let read: Vec<Option<Raw>> =
+                    netlink::read(&bytes).flatten().flat_map(|message| raw_elements(&message)).collect();
+                assert!(read.len() < 9, "{read:?}");
+            }
+        }
+        let read: Vec<Option<Raw>> =
+            netlink::read(&whole).flatten().flat_map(|message| raw_elements(&message)).collect();
+        assert_eq!(read, [Some(wanted)]);
+    }
 }

@@ -283,11 +283,18 @@ impl Socket {
         request.begin(kind, REQUEST, sequence, family, 0);
         attributes(&mut request);
         self.send(request)?;
-        let answer = self.answers(sequence, &mut |message, all| {
-            all.push(each(message).ok_or(Errno::BADMSG)?);
-            Ok(())
-        })?;
-        answer.and_then(|mut all| all.pop()).ok_or(Errno::BADMSG)
+        loop {
+            // Some answers say that others follow, and none does: the first is the answer.
+            for message in read(self.receive()?) {
+                let message = message?;
+                match message.kind {
+                    _ if message.sequence != sequence => {}
+                    NOOP => {}
+                    ERROR | DONE => return Err(message.error()?.unwrap_or(Errno::BADMSG)),
+                    _ => return each(&message).ok_or(Errno::BADMSG),
+                }
+            }
+        }
     }
 }
 
@@ -452,4 +459,60 @@ pub(crate) fn number(bytes: &[u8]) -> Option<u32> {
 /// A name, without the zero that it ends with.
 pub(crate) fn name(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes.split(|byte| *byte == 0).next()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some() -> Vec<u8> {
+        let mut messages = Messages::default();
+        messages.begin(7, REQUEST, 1, 2, 10);
+        messages.name(1, "abc");
+        messages.nested(2, |inner| {
+            inner.attribute(3, &[1, 2, 3, 4, 5]);
+            inner.attribute(4, &[]);
+        });
+        messages.begin(8, ACK, 2, 1, 0);
+        messages.finish().unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let bytes = some();
+        let read: Vec<Message<'_>> = read(&bytes).map(Result::unwrap).collect();
+        let [first, second] = read.as_slice() else { panic!("{read:?}") };
+        assert_eq!((first.kind, first.sequence, first.family()), (7, 1, Some(2)));
+        assert_eq!((second.kind, second.flags, second.attributes()), (8, ACK, &[][..]));
+        assert_eq!(attribute(first.attributes(), 1).and_then(name), Some("abc"));
+        let inner = attribute(first.attributes(), 2).unwrap();
+        assert_eq!(attributes(inner).collect::<Vec<_>>(), [(3, &[1, 2, 3, 4, 5][..]), (4, &[][..])]);
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_sent() {
+        let mut messages = Messages::default();
+        messages.begin(7, REQUEST, 1, 2, 10);
+        messages.attribute(1, &vec![0; 70_000]);
+        assert_eq!(messages.finish(), Err(Errno::MSGSIZE));
+    }
+
+    #[test]
+    fn broken_bytes_end_in_an_error_or_nothing() {
+        let whole = some();
+        // Every byte changed in some ways, and every beginning: nothing panics, nothing goes on for ever.
+        for at in 0..whole.len() {
+            for other in [0, 1, 3, 4, 0x7f, 0x80, 0xff] {
+                let mut bytes = whole.clone();
+                bytes[at] = other;
+                for message in read(&bytes).flatten() {
+                    for (_, value) in attributes(message.attributes()) {
+                        let _ = (name(value), number(value), attributes(value).count());
+                    }
+                    let _ = (message.error(), message.family());
+                }
+            }
+            assert!(read(&whole[..at]).count() <= 2, "{at}");
+        }
+    }
 }
