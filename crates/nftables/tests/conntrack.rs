@@ -15,6 +15,8 @@ use std::time::Duration;
 use palisade_nftables::kernel::{Connection, End, Fake, Kernel, Linux};
 use palisade_nftables::program::{ICMP, ICMP6, TCP, UDP};
 
+use rustix::net::{AddressFamily, Protocol, RawProtocol, SendFlags, SocketType, sendto, socket};
+
 use kernel_rig::{Network, nft, run};
 
 /// A client and a server with a node between them.
@@ -173,20 +175,34 @@ fn translation_zones_and_icmp_are_told_and_cut() {
     assert_eq!(net.cut(&[translated, zoned, half]), 3);
 
     for (server, protocol, kind) in [("192.0.2.9", ICMP, 8), ("fd00:2::9", ICMP6, 128)] {
-        let pinged = net
-            .client
-            .inside(|| std::process::Command::new("ping").args(["-c", "1", "-W", "1", server]).output());
-        let Ok(pinged) = pinged else { continue };
-        assert!(pinged.status.success(), "{pinged:?}");
+        net.client.inside(|| echo(server.parse().unwrap(), protocol, kind));
         let all = net.connections();
-        let of_icmp: Vec<&Connection> = all
-            .iter()
-            .filter(|connection| connection.protocol == protocol && connection.icmp == Some((kind, 0)))
-            .collect();
+        let is_echo = |connection: &&Connection| {
+            connection.protocol == protocol
+                && connection.icmp == Some((kind, 0))
+                && connection.source.port == 0x1234
+        };
+        let of_icmp: Vec<&Connection> = all.iter().filter(is_echo).collect();
         let [connection] = of_icmp.as_slice() else { panic!("{all:?}") };
-        assert_eq!(connection.source.port, connection.original.port);
+        assert_eq!(connection.original, End { address: server.parse().unwrap(), port: 0x1234 });
         assert_eq!(net.cut(&[**connection]), 1);
+        assert_eq!(net.cut(&[**connection]), 0);
     }
+}
+
+/// Asks for an echo, with the identifier 0x1234, and waits until there was time to ask for the way.
+fn echo(server: IpAddr, protocol: u8, kind: u8) {
+    let family = if server.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let protocol = Protocol::from_raw(RawProtocol::new(protocol.into()).unwrap());
+    let socket = socket(family, SocketType::RAW, Some(protocol)).unwrap();
+    // The checksum of IPv6 is written by the kernel.
+    let sum = !(u16::from(kind) << 8).wrapping_add(0x1234);
+    let mut packet = vec![kind, 0, 0, 0, 0x12, 0x34, 0, 0];
+    if server.is_ipv4() {
+        packet[2..4].copy_from_slice(&sum.to_be_bytes());
+    }
+    sendto(&socket, &packet, SendFlags::empty(), &SocketAddr::new(server, 0)).unwrap();
+    std::thread::sleep(WAIT);
 }
 
 #[test]

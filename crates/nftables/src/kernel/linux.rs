@@ -25,7 +25,7 @@ use crate::kernel::nft::Nft;
 use crate::kernel::watch::{self, Heard, Watch};
 use crate::kernel::{Connection, Count, Counts, InForce, Kernel, KernelError, conntrack};
 use crate::patch::Patch;
-use crate::program::{Name, Program};
+use crate::program::{Name, Program, Set};
 use crate::text::TABLE;
 
 /// Asks for objects; what is said of one.
@@ -45,8 +45,9 @@ const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(2);
 /// How long what could not be removed is left alone, if nothing else needs nft meanwhile.
 const LEFT_ALONE: Duration = Duration::from_secs(1);
-/// From so many elements on a change may be too much for those who listen.
+/// From so many elements on, telling about each takes the kernel longer than the change itself.
 const MANY: usize = 1000;
+const ASK_GENERATION: &str = "cannot ask for the generation of tables";
 
 /// What nft says when something cannot go because something leads to it.
 const IN_USE: &str = "Device or resource busy";
@@ -66,6 +67,17 @@ pub struct Linux {
     left: Patch,
     tried: Instant,
     releases_late: bool,
+}
+
+/// How a change of ours is told from those of others ([`watch`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ToldBy {
+    /// By the socket, which is ours.
+    Socket,
+    /// By the socket, which is probably that of a process of ours; if it is another, by the generation.
+    Either,
+    /// By the generation, while nobody listens.
+    Generation,
 }
 
 // === impl Linux ===
@@ -165,29 +177,30 @@ impl Linux {
     }
 
     /// Does something that changes our table, and finds out whether somebody else does so too. It says through which socket it
-    /// went; `counted` is for what is much, or whose socket may have another number.
+    /// went.
     fn change<T>(
         &mut self,
-        counted: bool,
+        told_by: ToldBy,
         change: impl FnOnce(&mut Linux) -> (u32, Result<T, KernelError>),
     ) -> Result<T, KernelError> {
-        let before = match counted {
-            true => Some(self.talk("cannot ask for the generation", watch::generation)?),
-            false => None,
-        };
+        if told_by == ToldBy::Socket {
+            self.open()?;
+            let (port, done) = change(self);
+            if self.listen()?.is_of_others(Some(port)) {
+                self.disturbances += 1;
+            }
+            return done;
+        }
+        let before = self.talk(ASK_GENERATION, watch::generation)?;
         self.look()?;
+        self.hear(|watch| if told_by == ToldBy::Generation { watch.pause() } else { Ok(()) })?;
         let (port, done) = change(self);
+        self.hear(|watch| if told_by == ToldBy::Generation { watch.resume() } else { Ok(()) })?;
         let heard = self.listen()?;
-        if heard.is_of_others(Some(port)) {
-            let after = match before.filter(|_| done.is_ok()) {
-                Some(before) => {
-                    let after = self.talk("cannot ask for the generation", watch::generation)?;
-                    Some(after.wrapping_sub(before))
-                }
-                None => None,
-            };
-            // One transaction more than before: that is ours, whatever its socket is called, and all that was heard is about it.
-            if after != Some(1) {
+        if told_by == ToldBy::Generation || heard.is_of_others(Some(port)) {
+            let after = self.talk(ASK_GENERATION, watch::generation)?;
+            // One transaction more than before, if ours was done: that is ours, and all that was heard is about it.
+            if after.wrapping_sub(before) != u32::from(done.is_ok()) {
                 self.disturbances += 1;
             }
         }
@@ -203,8 +216,12 @@ impl Linux {
     }
 
     fn listen(&mut self) -> Result<Heard, KernelError> {
+        self.hear(Watch::listen)
+    }
+
+    fn hear<T>(&mut self, hear: impl FnOnce(&mut Watch) -> Result<T, Errno>) -> Result<T, KernelError> {
         self.open()?;
-        let heard = self.watch.as_mut().map_or(Err(Errno::BADF), Watch::listen);
+        let heard = self.watch.as_mut().map_or(Err(Errno::BADF), hear);
         heard.map_err(|error| {
             // Until it is open again, anything may happen.
             self.watch = None;
@@ -213,9 +230,10 @@ impl Linux {
         })
     }
 
-    /// A text, as one transaction.
-    fn transaction(&mut self, text: &str) -> Result<(), KernelError> {
-        self.change(true, |linux| match linux.nft.transaction(text) {
+    /// A text with so many elements, as one transaction.
+    fn transaction(&mut self, text: &str, elements: usize) -> Result<(), KernelError> {
+        let told_by = if elements > MANY { ToldBy::Generation } else { ToldBy::Either };
+        self.change(told_by, |linux| match linux.nft.transaction(text) {
             Ok(ran) => (ran.process, ran.said.map(|_| ())),
             // It may have been done or not: if it was, that counts as somebody else's.
             Err(error) => (0, Err(error)),
@@ -228,7 +246,8 @@ impl Linux {
             Some(shapes) => shapes,
             None => self.talk("cannot read what sets there are", elements::shapes)?,
         };
-        let moved = self.change(patch.moves() > MANY, |linux| {
+        let told_by = if patch.moves() > MANY { ToldBy::Generation } else { ToldBy::Socket };
+        let moved = self.change(told_by, |linux| {
             let moved =
                 linux.talk("cannot change elements", |socket| match patch.messages(socket, &shapes) {
                     Some((messages, first, last)) => socket.ask(messages, first, last).map(|()| true),
@@ -259,7 +278,8 @@ impl Linux {
         whole.no_sets.extend(self.left.no_sets.iter().filter(is_back).cloned());
         whole.no_counters.extend(self.left.no_counters.difference(&patch.counters).cloned());
         let mut left = Patch::default();
-        match self.transaction(&format!("{before}{}", whole.text())) {
+        let elements = patch.moves() + count_elements(&patch.sets);
+        match self.transaction(&format!("{before}{}", whole.text()), elements) {
             Err(KernelError::Busy(said)) if said.contains(IN_USE) => {
                 if !self.releases_late {
                     return Err(KernelError::Refused(said));
@@ -267,7 +287,7 @@ impl Linux {
                 let shapes = self.shapes.as_ref();
                 let is_map = |name: &Name| Some(shapes?.get(name)?.as_ref()?.is_map);
                 let text = format!("{before}{}", whole.text_without_removals(is_map));
-                self.transaction(&text)?;
+                self.transaction(&text, elements)?;
                 left = whole.split_removals();
                 self.tried = Instant::now();
             }
@@ -279,6 +299,21 @@ impl Linux {
         }
         self.left = left;
         Ok(())
+    }
+
+    /// Our table in nft's words, without elements and counts.
+    ///
+    /// Asked for one table, nft 1.0.6 reads all elements even though it leaves them out; asked for all of a family it does not. But
+    /// there may be something of others that it cannot read.
+    fn listing(&mut self) -> Result<String, KernelError> {
+        let of_all = self.nft.list(&["-s", "-t", "list", "ruleset", "inet"]).map(|all| ours(&all));
+        match of_all {
+            Ok(Some(listing)) => Ok(listing),
+            Ok(None) | Err(KernelError::System { .. } | KernelError::Refused(_)) => {
+                self.nft.list(&["-s", "-t", "list", "table", "inet", TABLE])
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// What is in our table, if nobody changes it meanwhile.
@@ -294,7 +329,7 @@ impl Linux {
             self.shapes = None;
             return Ok(None);
         }
-        let listing = self.nft.list(&["-s", "-t", "list", "table", "inet", TABLE])?;
+        let listing = self.listing()?;
         let shapes = self.talk("cannot read what sets there are", elements::shapes)?;
         let mut all = BTreeMap::new();
         for (name, shape) in &shapes {
@@ -321,7 +356,7 @@ impl Kernel for Linux {
         if let Some(dangling) = program.dangling() {
             return Err(KernelError::Refused(dangling));
         }
-        let done = self.transaction(&program.replace_with(counts));
+        let done = self.transaction(&program.replace_with(counts), count_elements(&program.sets));
         self.shapes = None;
         match done {
             Ok(()) => {
@@ -379,7 +414,7 @@ impl Kernel for Linux {
     }
 
     fn remove(&mut self) -> Result<bool, KernelError> {
-        let removed = self.change(true, |linux| {
+        let removed = self.change(ToldBy::Either, |linux| {
             let removed = linux.talk("cannot remove our table", |socket| {
                 elements::transaction(socket, DELETE_TABLE, |request| request.name(OF_TABLE, TABLE))
             });
@@ -416,6 +451,10 @@ impl Kernel for Linux {
     }
 }
 
+fn count_elements(sets: &BTreeMap<Name, Set>) -> usize {
+    sets.values().map(|set| set.elements.len()).sum()
+}
+
 fn count(attributes: &[u8]) -> Option<(Name, Count)> {
     let ours = netlink::attribute(attributes, OF_TABLE).and_then(netlink::name) == Some(TABLE);
     let kind = netlink::attribute(attributes, OBJECT_KIND).and_then(netlink::number);
@@ -424,6 +463,18 @@ fn count(attributes: &[u8]) -> Option<(Name, Count)> {
     let number = |kind| Some(u64::from_be_bytes(netlink::attribute(data, kind)?.try_into().ok()?));
     let count = Count { packets: number(PACKETS)?, bytes: number(BYTES)? };
     (ours && kind == Some(COUNTER)).then(|| (Name::new(name), count))
+}
+
+/// Our table out of a listing of several.
+fn ours(all: &str) -> Option<String> {
+    let head = format!("table inet {TABLE} {{");
+    let from = all.lines().skip_while(|line| *line != head);
+    let mut listing: Vec<&str> = from.take_while(|line| *line != "}").collect();
+    if listing.is_empty() {
+        return None;
+    }
+    listing.push("}\n");
+    Some(listing.join("\n"))
 }
 
 /// A listing in an order that does not depend on what came when, so that a program that was patched is the same as one that was put

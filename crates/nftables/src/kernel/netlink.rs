@@ -110,6 +110,11 @@ impl Socket {
         Ok(Socket { socket, sequence: 0, port, room, buffer: vec![0; BUFFER] })
     }
 
+    /// Is told of other changes than before.
+    pub(crate) fn listen_to(&self, groups: u32) -> Result<(), Errno> {
+        bind(&self.socket, &SocketAddrNetlink::new(self.port, groups))
+    }
+
     /// The number that changes made through it carry.
     pub(crate) fn port(&self) -> u32 {
         self.port

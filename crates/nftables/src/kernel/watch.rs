@@ -5,6 +5,9 @@
 //! have it already, for processes of other containers have the same numbers. So there is a second way: each
 //! transaction raises the generation of all tables by one, and if it rose by one while nft worked, then that was nft.
 //!
+//! The kernel writes a message for each element that comes or goes while somebody listens, which takes it longer than the change itself.
+//! So nobody listens during a large change of ours, and the generation alone says whether there was another.
+//!
 //! What is lost because too much happened counts as somebody else's, unless the generation says otherwise. It only ever costs
 //! another look at the table.
 
@@ -41,6 +44,16 @@ pub(crate) struct Heard {
 impl Watch {
     pub(crate) fn open() -> Result<Watch, Errno> {
         Ok(Watch(Socket::listening(GROUP)?))
+    }
+
+    /// Does not listen for a while. The socket is the same, for those who wait for it.
+    pub(crate) fn pause(&self) -> Result<(), Errno> {
+        self.0.listen_to(0)
+    }
+
+    /// Listens again.
+    pub(crate) fn resume(&self) -> Result<(), Errno> {
+        self.0.listen_to(GROUP)
     }
 
     /// What there is to hear now.
