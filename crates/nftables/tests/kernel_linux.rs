@@ -259,6 +259,31 @@ fn changes_by_others_wake_whoever_waits() {
 
 #[test]
 #[ignore = "needs root, nft and ip: make kernel"]
+fn a_process_with_another_number_is_ours_all_the_same() {
+    Network::new().inside(|| {
+        // The shell has the number that we know, nft has another: as if somebody else had that of nft already.
+        let script = Script::new("between", "nft \"$@\"\nexit $?");
+        let mut linux = script.linux();
+        let mut program = rich();
+        linux.replace(&program, &Counts::new()).unwrap();
+        program.counters.insert(name("more"));
+        linux.patch(&Patch::between(&rich(), &program)).unwrap();
+        assert!(!linux.is_disturbed().unwrap());
+        // And another's change in the midst of ours is not taken for ours.
+        let script =
+            Script::new("meddles", "nft \"$@\"\nnft add element inet palisade plain4 { 10.8.8.8 }\nexit 0");
+        let mut linux = script.linux();
+        linux.replace(&program, &Counts::new()).unwrap();
+        assert!(linux.is_disturbed().unwrap());
+        let many = plain((0..5000).map(|n| exact([v4(n)])));
+        program.sets.insert(name("many"), set(&[ADDRESS], many));
+        linux.replace(&program, &Counts::new()).unwrap();
+        assert!(linux.is_disturbed().unwrap());
+    });
+}
+
+#[test]
+#[ignore = "needs root, nft and ip: make kernel"]
 fn two_of_us_disturb_each_other() {
     Network::new().inside(|| {
         let (mut one, mut two) = (Linux::new(), Linux::new());

@@ -18,25 +18,16 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use crate::kernel::elements::{self, DELETE_TABLE, GET_TABLE, INET, NEW_TABLE, OF_TABLE, Shape, Shapes};
+use crate::kernel::elements::{self, DELETE_TABLE, GET_TABLE, INET, OF_TABLE};
 use crate::kernel::features::{Features, Version};
-use crate::kernel::netlink::{self, Socket};
+use crate::kernel::netlink::Socket;
 use crate::kernel::nft::Nft;
+use crate::kernel::shape::{Shape, Shapes};
 use crate::kernel::watch::{self, Heard, Watch};
-use crate::kernel::{Connection, Count, Counts, InForce, Kernel, KernelError, conntrack};
+use crate::kernel::{Connection, Counts, InForce, Kernel, KernelError, conntrack, counters, listing};
 use crate::patch::Patch;
 use crate::program::{Name, Program, Set};
 use crate::text::TABLE;
-
-/// Asks for objects; what is said of one.
-const GET_OBJECT: u16 = NEW_TABLE | 19;
-const OBJECT_NAME: u16 = 2;
-const OBJECT_KIND: u16 = 3;
-const OBJECT_DATA: u16 = 4;
-/// The kind of object that counts, and what it says.
-const COUNTER: u32 = 1;
-const BYTES: u16 = 1;
-const PACKETS: u16 = 2;
 
 /// Up from this kernel a chain is free as soon as nothing leads to it.
 const RELEASES_AT_ONCE: Version = Version::new(6, 2, 0);
@@ -306,7 +297,7 @@ impl Linux {
     /// Asked for one table, nft 1.0.6 reads all elements even though it leaves them out; asked for all of a family it does not. But
     /// there may be something of others that it cannot read.
     fn listing(&mut self) -> Result<String, KernelError> {
-        let of_all = self.nft.list(&["-s", "-t", "list", "ruleset", "inet"]).map(|all| ours(&all));
+        let of_all = self.nft.list(&["-s", "-t", "list", "ruleset", "inet"]).map(|all| listing::ours(&all));
         match of_all {
             Ok(Some(listing)) => Ok(listing),
             Ok(None) | Err(KernelError::System { .. } | KernelError::Refused(_)) => {
@@ -347,7 +338,7 @@ impl Linux {
             all.insert(name.clone(), read.ok_or_else(strange)?);
         }
         self.shapes = Some(shapes);
-        Ok(Some(InForce { structure: in_order(&listing, &self.left), elements: all }))
+        Ok(Some(InForce { structure: listing::in_order(&listing, &self.left), elements: all }))
     }
 }
 
@@ -399,16 +390,7 @@ impl Kernel for Linux {
     }
 
     fn counts(&mut self) -> Result<Counts, KernelError> {
-        let all = self.talk("cannot read counters", |socket| {
-            let ours = |request: &mut netlink::Messages| {
-                request.name(OF_TABLE, TABLE);
-                request.attribute(OBJECT_KIND, &COUNTER.to_be_bytes());
-            };
-            socket.dump(GET_OBJECT, INET, ours, |message, all| {
-                all.extend(count(message.attributes()));
-                Ok(())
-            })
-        })?;
+        let all = self.talk("cannot read counters", counters::list)?;
         let left = &self.left.no_counters;
         Ok(all.into_iter().filter(|(name, _)| !left.contains(name)).collect())
     }
@@ -453,47 +435,4 @@ impl Kernel for Linux {
 
 fn count_elements(sets: &BTreeMap<Name, Set>) -> usize {
     sets.values().map(|set| set.elements.len()).sum()
-}
-
-fn count(attributes: &[u8]) -> Option<(Name, Count)> {
-    let ours = netlink::attribute(attributes, OF_TABLE).and_then(netlink::name) == Some(TABLE);
-    let kind = netlink::attribute(attributes, OBJECT_KIND).and_then(netlink::number);
-    let name = netlink::attribute(attributes, OBJECT_NAME).and_then(netlink::name)?;
-    let data = netlink::attribute(attributes, OBJECT_DATA)?;
-    let number = |kind| Some(u64::from_be_bytes(netlink::attribute(data, kind)?.try_into().ok()?));
-    let count = Count { packets: number(PACKETS)?, bytes: number(BYTES)? };
-    (ours && kind == Some(COUNTER)).then(|| (Name::new(name), count))
-}
-
-/// Our table out of a listing of several.
-fn ours(all: &str) -> Option<String> {
-    let head = format!("table inet {TABLE} {{");
-    let from = all.lines().skip_while(|line| *line != head);
-    let mut listing: Vec<&str> = from.take_while(|line| *line != "}").collect();
-    if listing.is_empty() {
-        return None;
-    }
-    listing.push("}\n");
-    Some(listing.join("\n"))
-}
-
-/// A listing in an order that does not depend on what came when, so that a program that was patched is the same as one that was put
-/// there as a whole; and without what is only still there because it could not go yet.
-fn in_order(listing: &str, left: &Patch) -> String {
-    let is_left = |block: &str| {
-        let mut words = block.split_whitespace();
-        match (words.next(), words.next()) {
-            (Some("chain"), Some(name)) => left.no_chains.contains(name),
-            (Some("set" | "map"), Some(name)) => left.no_sets.contains(name),
-            (Some("counter"), Some(name)) => left.no_counters.contains(name),
-            _ => false,
-        }
-    };
-    // A part begins after one tab and ends with a closing brace after one tab; all inside has two.
-    let body = listing.split_once('\n').map_or("", |(_, body)| body);
-    let body = body.trim_end().strip_suffix('}').unwrap_or(body);
-    let mut blocks: Vec<&str> =
-        body.split("\n\t}").map(str::trim).filter(|block| !block.is_empty() && !is_left(block)).collect();
-    blocks.sort_unstable();
-    blocks.iter().map(|block| format!("{block}\n}}\n")).collect()
 }

@@ -16,7 +16,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 
 use crate::kernel::elements::{INET, NEW_TABLE, OF_TABLE, SUBSYSTEM};
-use crate::kernel::netlink::{self, Message, Socket};
+use crate::kernel::message::{self, Message};
+use crate::kernel::netlink::Socket;
 use crate::text::TABLE;
 
 /// The group of listeners to nftables, which has the number 7, as a bit.
@@ -86,7 +87,7 @@ impl Heard {
     }
 
     fn take(&mut self, bytes: &[u8]) {
-        for message in netlink::read(bytes) {
+        for message in message::read(bytes) {
             match message {
                 Ok(message) if !is_about_ours(&message) || self.ports.last() == Some(&message.port) => {}
                 Ok(message) => self.ports.push(message.port),
@@ -101,7 +102,7 @@ fn is_about_ours(message: &Message<'_>) -> bool {
     message.kind >> 8 == SUBSYSTEM
         && message.kind != NEW_GENERATION
         && message.family() == Some(INET)
-        && netlink::attribute(message.attributes(), OF_TABLE).and_then(netlink::name) == Some(TABLE)
+        && message::attribute(message.attributes(), OF_TABLE).and_then(message::name) == Some(TABLE)
 }
 
 /// The generation of all tables of this network.
@@ -110,6 +111,6 @@ pub(crate) fn generation(socket: &mut Socket) -> Result<u32, Errno> {
         GET_GENERATION,
         0,
         |_| {},
-        |message| netlink::attribute(message.attributes(), GENERATION).and_then(netlink::number),
+        |message| message::attribute(message.attributes(), GENERATION).and_then(message::number),
     )
 }
