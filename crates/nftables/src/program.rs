@@ -188,6 +188,8 @@ pub enum Verdict {
     Jump(Name),
     /// To another chain, and not back here.
     Goto(Name),
+    /// On with the next rule, after writing this to the kernel's log: not for every packet, if there are many.
+    Log(String),
     /// What a verdict map says about these fields; on with the next rule if it says nothing.
     Map(Vec<Field>, Name),
 }

@@ -14,6 +14,9 @@ use crate::program::{
 /// The table that is ours. Nobody else's is ever touched.
 pub const TABLE: &str = "palisade";
 
+/// How much is written to the kernel's log, of each rule that wants it.
+const LOGGED: &str = "10/second burst 20 packets";
+
 /// The longest comment that the kernel keeps.
 const COMMENT: usize = 120;
 
@@ -216,6 +219,7 @@ fn verdict_text(verdict: &Verdict) -> String {
         Verdict::Return => "return".to_owned(),
         Verdict::Jump(chain) => format!("jump {chain}"),
         Verdict::Goto(chain) => format!("goto {chain}"),
+        Verdict::Log(text) => format!("limit rate {LOGGED} log prefix {}", quoted(text)),
         Verdict::Map(fields, map) => format!("{} vmap @{map}", fields_text(fields)),
     }
 }

@@ -62,7 +62,7 @@ pub enum WalkError {
     Depth(Name),
 }
 
-/// The kernel's limit of jumps inside of jumps.
+/// The kernel's limit of chains inside of chains, the base chain included.
 const DEEPEST: usize = 16;
 
 // === impl Program ===
@@ -95,7 +95,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// What a chain decides; nothing if it comes to its end.
     fn chain(&mut self, name: &Name, depth: usize) -> Result<Option<Verdict>, WalkError> {
-        if depth > DEEPEST {
+        if depth >= DEEPEST {
             return Err(WalkError::Depth(name.clone()));
         }
         let chain = self.program.chains.get(name).ok_or_else(|| WalkError::Chain(name.clone()))?;
@@ -125,7 +125,7 @@ impl Walk<'_> {
                         return Ok(Some(decided));
                     }
                 }
-                Verdict::Map(..) => {}
+                Verdict::Map(..) | Verdict::Log(_) => {}
             }
         }
         Ok(None)

@@ -137,13 +137,17 @@ impl Chains<'_> {
         }
         let name = readable(&parts);
         self.edit.counter(&name);
+        let log = rule.and_then(|rule| rule.log.as_ref()).map(|label| {
+            let label = if label.is_empty() { String::new() } else { format!("{label} ") };
+            Rule::new([], Verdict::Log(format!("palisade {label}{counted}: ")))
+        });
         let rule = Rule {
             matches: Vec::new(),
             counter: Some(name.clone()),
             verdict,
             comment: Some(counted.to_string()),
         };
-        self.edit.chain(name.clone(), Chain { hook: None, rules: vec![rule] });
+        self.edit.chain(name.clone(), Chain { hook: None, rules: log.into_iter().chain([rule]).collect() });
         self.counted.insert(name.clone(), counted);
         name
     }

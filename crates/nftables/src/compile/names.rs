@@ -64,7 +64,8 @@ impl Names {
             rule.layer7.is_empty()
         );
         let object = view.policies().get(&rule.policy).map(|origin| origin.object.to_string());
-        let whole = format!("{:?} {object:?} {:?} {:?} {shape}", rule.order, rule.rule, rule.layer7);
+        let whole =
+            format!("{:?} {object:?} {:?} {:?} {:?} {shape}", rule.order, rule.rule, rule.layer7, rule.log);
         let said = Said { whole: digest(&whole), shape: digest(&shape) };
         self.rules.insert(id, said.clone());
         said
