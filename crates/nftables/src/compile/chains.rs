@@ -128,7 +128,7 @@ impl Chains<'_> {
         let mut parts = vec![way.as_str(), counted.said()];
         match object {
             Some(object) => {
-                parts.push(if object.api.is_empty() { "policy" } else { object.api });
+                parts.extend((!object.api.is_empty()).then_some(object.api));
                 parts.push(&object.kind);
                 parts.extend(object.namespace.as_deref());
                 parts.extend([&*object.name, place.as_deref().unwrap_or("isolation")]);

@@ -49,6 +49,15 @@ impl Everybody {
         hashed("s", &format!("{name} {family:?}"))
     }
 
+    /// Whom a rule asks for, in words.
+    pub(crate) fn words(&self, view: &View) -> String {
+        let sets = self.sets.iter().filter_map(|set| view.sets().get(set));
+        let mut words: Vec<String> =
+            sets.filter(|set| tells_peers(&set.content)).map(|set| set.content.to_string()).collect();
+        words.sort();
+        words.join(", or ")
+    }
+
     /// Who they are.
     pub(crate) fn members(&self, view: &View, family: Family) -> Elements {
         let sets =

@@ -290,7 +290,7 @@ impl Live {
                     field,
                     members,
                     (fresh, &mut self.filled),
-                    "everybody whom a rule asks for",
+                    &everybody.words(&self.view),
                 );
                 rules.push(Rule::new([Match::In(vec![field], set)], Verdict::Goto(to)));
             }
