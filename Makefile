@@ -6,12 +6,12 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 .DEFAULT_GOAL := help
 # The steps are in the order in which they are quickest to fail; cargo is parallel by itself.
 .NOTPARALLEL:
-.PHONY: help run test check fmt clippy deny unit suites kernel instructions bench fuzz docs build release setup-build setup-test
+.PHONY: help run test check fmt clippy deny unit suites kernel instructions bench fuzz docs build release setup-build setup-run setup-test
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: release ## build and show the tour on the shipped example (installs a C linker if missing: root on Debian only)
+run: setup-run release ## build, show the tour on the shipped example, and check it with packets (installs a C linker, nftables and iproute2 if missing: root on Debian only)
 	@PALISADE="$(TARGET)/release/palisade" scripts/tour
 
 test: setup-test fmt clippy deny unit suites kernel instructions ## everything CI runs (installs a C linker, python3, valgrind, nftables and iproute2 if missing: root on Debian only)
@@ -45,6 +45,9 @@ docs: release ## regenerate what docs/ has from the binary; installs as `make ru
 
 setup-build:
 	@scripts/setup build
+
+setup-run:
+	@scripts/setup run
 
 setup-test:
 	@scripts/setup test
