@@ -21,12 +21,12 @@ pub mod shapes;
 pub mod stream;
 pub mod wire;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use palisade_lab::{clean, tool};
 use palisade_nftables::program::Program;
@@ -106,8 +106,8 @@ struct Subject {
     /// Measurements by round.
     times: BTreeMap<Load, BTreeMap<usize, f64>>,
     streams: BTreeMap<usize, f64>,
-    /// Whether a slice takes many times as long as it should, since even one batch does.
-    slow: bool,
+    /// Loads of which even one batch takes many times as long as a slice should.
+    slow: BTreeSet<Load>,
 }
 
 /// The row that others are compared with.
@@ -228,7 +228,7 @@ fn subjects(settings: &Settings, say: &mut dyn FnMut(&str)) -> io::Result<Vec<Su
             counts: plan.counts,
             times: BTreeMap::new(),
             streams: BTreeMap::new(),
-            slow: false,
+            slow: BTreeSet::new(),
         };
         subject.verify()?;
         subjects.push(subject);
@@ -292,12 +292,13 @@ impl Subject {
 
     fn measure(&mut self, load: Load, round: usize, settings: &Settings) -> io::Result<()> {
         going(&settings.stop)?;
-        if self.slow && !round.is_multiple_of(SELDOM) {
+        if self.slow.contains(&load) && !round.is_multiple_of(SELDOM) {
             return Ok(());
         }
-        let begun = Instant::now();
         let time = load.run(&self.wire, &self.sockets, settings.slice, &settings.stop)?;
-        self.slow |= begun.elapsed() > settings.slice * 5;
+        if time * f64::from(load.batch()) > settings.slice.as_secs_f64() * 3e9 {
+            self.slow.insert(load);
+        }
         self.times.entry(load).or_default().insert(round, time);
         Ok(())
     }

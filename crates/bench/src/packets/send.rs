@@ -54,6 +54,14 @@ impl Load {
         }
     }
 
+    /// How many are timed together.
+    pub fn batch(self) -> u16 {
+        match self {
+            Load::Established | Load::New => BATCH,
+            Load::Connect => CONNECTIONS,
+        }
+    }
+
     /// Sends for a while, at least one batch. Says the median of the batches, in nanoseconds for each packet or connection.
     pub fn run(self, wire: &Wire, sockets: &Sockets, slice: Duration, stop: &AtomicBool) -> io::Result<f64> {
         let times = namespace::inside(&wire.client, || {

@@ -76,46 +76,50 @@ impl Shape {
         if !matches!(self, Shape::Blocks | Shape::OwnBlocks) {
             objects.extend((0..peers).map(|at| pod(at, at % spread, false)));
         }
-        self.policies(peers, spread, &mut objects);
+        self.policies(spread, &mut objects);
         Ok(compiled(&objects))
     }
 
-    fn policies(self, peers: usize, spread: usize, objects: &mut Vec<Value>) {
+    fn policies(self, spread: usize, objects: &mut Vec<Value>) {
         let everybody = || json!({"namespaceSelector": {}});
         let group = |size: usize, at: usize| json!({"namespaceSelector": {}, "podSelector": {"matchLabels": {(format!("by-{size}")): at.to_string()}}});
         let local = |at: usize| json!({"matchLabels": {"app": format!("local-{at}")}});
-        let all = || json!({});
+        let all = json!({});
+        let mut add = |namespace: usize, number: usize, pods: &Value, ingress: &[Value]| {
+            objects.push(policy(namespace, number, pods, ingress));
+        };
         match self {
-            Shape::FewSets => objects.extend(
-                (0..4).map(|part| policy(0, part, all(), vec![rule(vec![group(4, part)], 8000 + part)])),
-            ),
-            Shape::Everybody => {
-                objects
-                    .extend((0..spread).map(|at| policy(at, 0, all(), vec![rule(vec![everybody()], 8080)])));
+            Shape::FewSets => {
+                (0..4).for_each(|part| add(0, part, &all, &[rule(&[group(4, part)], 8000 + part)]));
             }
-            Shape::EverybodyAndOwn => objects.extend((0..spread).map(|at| {
-                let own = rule(vec![json!({"podSelector": {}})], 9090);
-                policy(at, 0, all(), vec![rule(vec![everybody()], 8080), own])
-            })),
-            Shape::Distinct => objects.extend(
+            Shape::Everybody => {
+                (0..spread).for_each(|at| add(at, 0, &all, &[rule(&[everybody()], 8080)]));
+            }
+            Shape::EverybodyAndOwn => {
+                let own = rule(&[json!({"podSelector": {}})], 9090);
+                let rules = [rule(&[everybody()], 8080), own];
+                (0..spread).for_each(|at| add(at, 0, &all, &rules));
+            }
+            Shape::Distinct => {
                 (0..LOCAL)
-                    .map(|at| policy(at % spread, at, local(at), vec![rule(vec![group(LOCAL, at)], 8080)])),
-            ),
+                    .for_each(|at| add(at % spread, at, &local(at), &[rule(&[group(LOCAL, at)], 8080)]));
+            }
             Shape::ManyPolicies => {
                 let many = LOCAL * POLICIES;
-                objects.extend((0..many).map(|at| {
+                for at in 0..many {
                     let (pod, number) = (at % LOCAL, at / LOCAL);
-                    policy(pod % spread, at, local(pod), vec![rule(vec![group(many, at)], 8000 + number)])
-                }));
-                debug_assert!(peers >= many, "each has peers");
+                    add(pod % spread, at, &local(pod), &[rule(&[group(many, at)], 8000 + number)]);
+                }
             }
-            Shape::Blocks => objects.extend(
-                (0..spread).map(|at| policy(at, 0, all(), vec![rule((0..BLOCKS).map(block).collect(), 443)])),
-            ),
+            Shape::Blocks => {
+                let blocks: Vec<Value> = (0..BLOCKS).map(block).collect();
+                let rules = [rule(&blocks, 443)];
+                (0..spread).for_each(|at| add(at, 0, &all, &rules));
+            }
             Shape::OwnBlocks => {
-                objects.extend((0..BLOCKS).map(|at| {
-                    policy(at % spread, at, all(), vec![rule(vec![block(at)], 8000 + at / spread)])
-                }))
+                for at in 0..BLOCKS {
+                    add(at % spread, at, &all, &[rule(&[block(at)], 8000 + at / spread)]);
+                }
             }
             Shape::Generated => {}
         }
@@ -158,11 +162,11 @@ fn block(at: usize) -> Value {
     json!({"ipBlock": {"cidr": format!("{}/24", std::net::Ipv4Addr::from(address))}})
 }
 
-fn rule(from: Vec<Value>, port: usize) -> Value {
+fn rule(from: &[Value], port: usize) -> Value {
     json!({"from": from, "ports": [{"port": port, "protocol": "TCP"}]})
 }
 
-fn policy(namespace: usize, number: usize, pods: Value, ingress: Vec<Value>) -> Value {
+fn policy(namespace: usize, number: usize, pods: &Value, ingress: &[Value]) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",

@@ -57,6 +57,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The address of a node's end, the same on every link.
 const NEXT: Ipv4Addr = Ipv4Addr::new(169, 254, 1, 1);
 
+/// The hardware addresses of a link's end at the node, and of its other end.
+const NEAR: &str = "02:00:00:00:00:01";
+const END: &str = "02:00:00:00:00:02";
+
 const EVERYWHERE: [(&str, &str); 2] =
     [("ipv6/conf/all/disable_ipv6", "1"), ("ipv6/conf/default/disable_ipv6", "1")];
 const ROUTER: [(&str, &str); 5] = [
@@ -89,16 +93,26 @@ impl Wire {
         namespace::set(node, &ROUTER)?;
         let mut inside = String::from("link set lo up\n");
         for (name, device, address) in [(client, "c", ends.client), (server, "s", ends.server)] {
-            let link = format!("link add eth0 netns {name} type veth peer name {device} netns {node}\n");
-            tool::ip(None, &link)?;
-            let own = format!(
-                "link set lo up\nlink set eth0 up\naddress add {address}/32 dev eth0\n\
-                 route add {NEXT} dev eth0\nroute add default via {NEXT}\n"
-            );
-            tool::ip(Some(name), &own)?;
+            // Neighbours are told, and never asked again: whoever has to be asked from time to time costs more until then.
+            tool::ip(
+                None,
+                &format!(
+                    "link add eth0 address {END} netns {name} type veth peer name {device} address {NEAR} netns {node}\n"
+                ),
+            )?;
+            tool::ip(
+                Some(name),
+                &format!(
+                    "link set lo up\nlink set eth0 up\naddress add {address}/32 dev eth0\n\
+                     neighbour replace {NEXT} dev eth0 lladdr {NEAR} nud permanent\n\
+                     route add {NEXT} dev eth0\nroute add default via {NEXT}\n"
+                ),
+            )?;
             let _ = write!(
                 inside,
-                "link set {device} up\naddress add {NEXT}/32 dev {device}\nroute add {address}/32 dev {device}\n"
+                "link set {device} up\naddress add {NEXT}/32 dev {device}\n\
+                 neighbour replace {address} dev {device} lladdr {END} nud permanent\n\
+                 route add {address}/32 dev {device}\n"
             );
         }
         tool::ip(Some(node), &inside)
