@@ -159,6 +159,8 @@ pub enum Match {
     NotIn(Vec<Field>, Name),
     /// A field has this value.
     Is(Field, Value),
+    /// A field has one of these, from the first to the last.
+    Between(Field, Value, Value),
     /// The connection is known, or belongs to one that is.
     Established,
     /// A packet of TCP that opens no connection and belongs to none: the rest of one that was cut.

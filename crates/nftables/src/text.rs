@@ -202,6 +202,9 @@ fn match_text(condition: &Match) -> String {
         Match::In(fields, set) => format!("{} @{set}", fields_text(fields)),
         Match::NotIn(fields, set) => format!("{} != @{set}", fields_text(fields)),
         Match::Is(field, value) => format!("{} {}", field_text(*field), value_text(*value)),
+        Match::Between(field, first, last) => {
+            format!("{} {}-{}", field_text(*field), value_text(*first), value_text(*last))
+        }
         Match::LoopbackIn => "iifname lo".to_owned(),
         Match::LoopbackOut => "oifname lo".to_owned(),
         Match::Established => "ct state established,related".to_owned(),

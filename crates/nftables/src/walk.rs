@@ -139,6 +139,9 @@ impl Walk<'_> {
                     && self.look_up(fields, set, false)?.is_none()
             }
             Match::Is(field, value) => self.field(*field) == Some(*value),
+            Match::Between(field, first, last) => {
+                self.field(*field).is_some_and(|value| *first <= value && value <= *last)
+            }
             Match::LoopbackIn | Match::LoopbackOut => self.packet.loopback,
             Match::Established => self.packet.established,
             Match::LooseTcp => self.packet.protocol == TCP && !self.packet.established && !self.packet.syn,

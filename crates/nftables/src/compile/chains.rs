@@ -7,13 +7,16 @@ use palisade_model::address::Family;
 use palisade_model::policy::Direction;
 use palisade_model::traffic::{PortRange, Protocol};
 
-use super::decide::{Behaviour, Final, List, Outcome, To};
+use super::decide::{Behaviour, Final, List, Outcome, PortOutcome, To};
 use super::edit::Edit;
 use super::names::{hashed, readable};
 use super::{Counted, FAMILIES};
 use crate::program::{
     Chain, Elements, Field, ICMP, ICMP6, IGMP, Match, Name, Rule, SCTP, Set, TCP, UDP, Value, Verdict,
 };
+
+/// More entries than this are looked up in a map.
+const FEW: usize = 4;
 
 /// Makes the chains for what lists of rules come to.
 pub(crate) struct Chains<'a> {
@@ -44,10 +47,30 @@ impl Chains<'_> {
         name
     }
 
+    /// Ports by what becomes of them. A few are rules; of many, single ports are in a map that is looked up by its hash, because the kernel
+    /// takes several times as long for one with ranges, and ranges are rules or, if they are many, a map of their own.
     fn ports(&mut self, behaviour: &Behaviour, rules: &mut Vec<Rule>) {
-        let sources = behaviour.ports.iter().any(|(_, source, ..)| *source != PortRange::ALL);
+        let is_range = |(_, source, port, _): &&PortOutcome| !is_any(*source) || port.first != port.last;
+        let (ranges, single): (Vec<&PortOutcome>, Vec<&PortOutcome>) =
+            behaviour.ports.iter().partition(|entry| is_range(entry));
+        let all_few = behaviour.ports.len() <= FEW;
+        let ranges_few = ranges.len() <= FEW;
+        for (entries, few) in [(single, all_few), (ranges, ranges_few)] {
+            if few {
+                for entry in entries {
+                    let to = self.outcome(entry.3);
+                    rules.push(Rule::new(conditions(entry), Verdict::Goto(to)));
+                }
+            } else {
+                self.port_map(&entries, rules);
+            }
+        }
+    }
+
+    fn port_map(&mut self, entries: &[&PortOutcome], rules: &mut Vec<Rule>) {
+        let sources = entries.iter().any(|(_, source, ..)| !is_any(*source));
         let mut elements = Elements::new();
-        for (protocol, source, port, outcome) in &behaviour.ports {
+        for (protocol, source, port, outcome) in entries {
             let to = self.outcome(*outcome);
             let number = Value::Number(protocol_number(*protocol));
             let mut key = vec![(number, number)];
@@ -151,6 +174,25 @@ impl Chains<'_> {
         self.counted.insert(name.clone(), counted);
         name
     }
+}
+
+/// What a packet must carry for an entry.
+fn conditions((protocol, source, port, _): &PortOutcome) -> Vec<Match> {
+    let number = protocol_number(*protocol);
+    let within = |field, range: PortRange| match range.first == range.last {
+        true => Match::Is(field, Value::Number(range.first)),
+        false => Match::Between(field, Value::Number(range.first), Value::Number(range.last)),
+    };
+    let mut conditions = vec![Match::Is(Field::Protocol, Value::Number(number))];
+    conditions.extend((!is_any(*source)).then(|| within(Field::SourcePort, *source)));
+    if !is_any(*port) {
+        conditions.push(within(Field::Port, *port));
+    }
+    conditions
+}
+
+fn is_any(range: PortRange) -> bool {
+    range == PortRange::ALL
 }
 
 /// A set or map named by its content, found or made.

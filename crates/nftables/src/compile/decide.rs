@@ -28,11 +28,14 @@ pub(crate) struct Outcome {
     pub(crate) by: Option<u32>,
 }
 
+/// Protocol, source ports and destination ports, and what becomes of that.
+pub(crate) type PortOutcome = (Protocol, PortRange, PortRange, Outcome);
+
 /// What a peer may do. Whoever may do the same has the same one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Behaviour {
-    /// Protocol, source ports and destination ports that do not come to what the rest does, disjoint.
-    pub(crate) ports: Vec<(Protocol, PortRange, PortRange, Outcome)>,
+    /// Ports that do not come to what the rest does, disjoint.
+    pub(crate) ports: Vec<PortOutcome>,
     /// Types and codes of ICMP that do not come to what other ICMP does; the first that fits counts.
     pub(crate) icmp: Vec<(u8, Option<u8>, Outcome)>,
     pub(crate) other_icmp: Outcome,
@@ -245,7 +248,7 @@ impl List {
         rules: &BTreeSet<u32>,
         protocol: Protocol,
         source: PortRange,
-        ports: &mut Vec<(Protocol, PortRange, PortRange, Outcome)>,
+        ports: &mut Vec<PortOutcome>,
     ) {
         // For each port where something changes: the rules that begin there to be about it, and those that end before it.
         let mut turns: BTreeMap<u16, (Vec<u32>, Vec<u32>)> = BTreeMap::from([(0, Default::default())]);
@@ -399,7 +402,7 @@ fn joined(mut ranges: Vec<PortRange>) -> Vec<PortRange> {
 }
 
 /// Where all source ports have the same outcomes, they are one.
-fn merge_sources(ports: &mut Vec<(Protocol, PortRange, PortRange, Outcome)>) {
+fn merge_sources(ports: &mut Vec<PortOutcome>) {
     for protocol in PROTOCOLS {
         let mut by_source: BTreeMap<u16, Vec<(PortRange, Outcome)>> = BTreeMap::new();
         for (_, source, range, outcome) in ports.iter().filter(|entry| entry.0 == protocol) {
