@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use palisade_engine::delta::Rule as ViewRule;
 use palisade_engine::view::View;
 use palisade_model::address::Family;
-use palisade_model::policy::Direction;
+use palisade_model::policy::{Direction, Object};
 use palisade_model::traffic::{PortRange, Protocol};
 
 use super::decide::{Behaviour, Final, List, Outcome, PortOutcome, To};
@@ -37,11 +38,10 @@ impl Chains<'_> {
         }
         self.igmp(behaviour, &mut rules);
         self.ports(behaviour, &mut rules);
-        let rest = self.outcome(behaviour.rest);
         if rules.is_empty() {
-            return rest;
+            return self.outcome(behaviour.rest);
         }
-        rules.push(Rule::new([], Verdict::Goto(rest)));
+        rules.push(self.rule([], behaviour.rest));
         let name = hashed("pr", &format!("{rules:?}"));
         self.edit.chain(name.clone(), Chain { hook: None, rules });
         name
@@ -58,8 +58,7 @@ impl Chains<'_> {
         for (entries, few) in [(single, all_few), (ranges, ranges_few)] {
             if few {
                 for entry in entries {
-                    let to = self.outcome(entry.3);
-                    rules.push(Rule::new(conditions(entry), Verdict::Goto(to)));
+                    rules.push(self.rule(conditions(entry), entry.3));
                 }
             } else {
                 self.port_map(&entries, rules);
@@ -94,15 +93,13 @@ impl Chains<'_> {
         let number = if family == Family::V4 { ICMP } else { ICMP6 };
         let protocol = Match::Is(Field::Protocol, Value::Number(number.into()));
         for (kind, code, outcome) in &behaviour.icmp {
-            let to = self.outcome(*outcome);
             let mut matches =
                 vec![protocol.clone(), Match::Is(Field::IcmpType(family), Value::Number((*kind).into()))];
             matches.extend(code.map(|code| Match::Is(Field::IcmpCode(family), Value::Number(code.into()))));
-            rules.push(Rule::new(matches, Verdict::Goto(to)));
+            rules.push(self.rule(matches, *outcome));
         }
         if behaviour.other_icmp != behaviour.rest || !behaviour.icmp.is_empty() {
-            let to = self.outcome(behaviour.other_icmp);
-            rules.push(Rule::new([protocol], Verdict::Goto(to)));
+            rules.push(self.rule([protocol], behaviour.other_icmp));
         }
     }
 
@@ -118,17 +115,39 @@ impl Chains<'_> {
                 To::OtherGroup => matches.push(Match::Multicast),
                 To::Host => {}
             }
-            let to = self.outcome(*outcome);
-            rules.push(Rule::new(matches, Verdict::Goto(to)));
+            rules.push(self.rule(matches, *outcome));
         }
         if behaviour.igmp.is_empty() && behaviour.other_igmp != behaviour.rest {
-            let to = self.outcome(behaviour.other_igmp);
-            rules.push(Rule::new([protocol], Verdict::Goto(to)));
+            rules.push(self.rule([protocol], behaviour.other_igmp));
         }
     }
 
-    /// The chain of an outcome: it counts, and that is it.
+    /// The rule that ends with an outcome: it counts, and that is it.
+    fn rule(&mut self, matches: impl IntoIterator<Item = Match>, outcome: Outcome) -> Rule {
+        let (counted, verdict, log) = self.counted(outcome);
+        // What takes more than one rule is a chain.
+        if verdict == Verdict::Reject || log.is_some() {
+            let to = self.outcome(outcome);
+            return Rule::new(matches, Verdict::Goto(to));
+        }
+        let comment = Some(counted.to_string());
+        let counter = Some(self.counter(outcome, counted));
+        Rule { matches: matches.into_iter().collect(), counter, verdict, comment }
+    }
+
+    /// The chain of an outcome.
     fn outcome(&mut self, outcome: Outcome) -> Name {
+        let (counted, verdict, log) = self.counted(outcome);
+        let comment = Some(counted.to_string());
+        let name = self.counter(outcome, counted);
+        let rule = Rule { matches: Vec::new(), counter: Some(name.clone()), verdict, comment };
+        let log = log.map(|text| Rule::new([], Verdict::Log(text)));
+        self.edit.chain(name.clone(), Chain { hook: None, rules: log.into_iter().chain([rule]).collect() });
+        name
+    }
+
+    /// What an outcome is, for a packet, for whoever counts it, and for the log.
+    fn counted(&self, outcome: Outcome) -> (Counted, Verdict, Option<String>) {
         let direction = self.list.direction;
         let verdict = match (outcome.verdict, direction) {
             // What egress allows, ingress of whoever gets it may still refuse.
@@ -137,19 +156,26 @@ impl Chains<'_> {
             (Final::Deny, _) => Verdict::Drop,
             (Final::Reject, _) => Verdict::Reject,
         };
-        let rule = outcome.by.and_then(|by| self.list.rules.get(by as usize));
-        let object =
-            rule.and_then(|rule| self.view.policies().get(&rule.policy)).map(|origin| &origin.object);
+        let rule = self.by(outcome);
         let counted = Counted {
             direction,
             verdict: outcome.verdict.into(),
-            policy: object.map(ToString::to_string),
+            policy: self.object(outcome).map(ToString::to_string),
             rule: rule.and_then(|rule| rule.rule),
         };
-        let way = direction.to_string();
+        let log = rule.and_then(|rule| rule.log.as_ref()).map(|label| {
+            let label = if label.is_empty() { String::new() } else { format!("{label} ") };
+            format!("palisade {label}{counted}: ")
+        });
+        (counted, verdict, log)
+    }
+
+    /// The counter of an outcome, found or made. Its name is for people.
+    fn counter(&mut self, outcome: Outcome, counted: Counted) -> Name {
+        let way = counted.direction.to_string();
         let place = counted.rule.map(|rule| rule.to_string());
         let mut parts = vec![way.as_str(), counted.said()];
-        match object {
+        match self.object(outcome) {
             Some(object) => {
                 parts.extend((!object.api.is_empty()).then_some(object.api));
                 parts.push(&object.kind);
@@ -160,19 +186,17 @@ impl Chains<'_> {
         }
         let name = readable(&parts);
         self.edit.counter(&name);
-        let log = rule.and_then(|rule| rule.log.as_ref()).map(|label| {
-            let label = if label.is_empty() { String::new() } else { format!("{label} ") };
-            Rule::new([], Verdict::Log(format!("palisade {label}{counted}: ")))
-        });
-        let rule = Rule {
-            matches: Vec::new(),
-            counter: Some(name.clone()),
-            verdict,
-            comment: Some(counted.to_string()),
-        };
-        self.edit.chain(name.clone(), Chain { hook: None, rules: log.into_iter().chain([rule]).collect() });
         self.counted.insert(name.clone(), counted);
         name
+    }
+
+    fn by(&self, outcome: Outcome) -> Option<&ViewRule> {
+        Some(&**self.list.rules.get(outcome.by? as usize)?)
+    }
+
+    fn object(&self, outcome: Outcome) -> Option<&Object> {
+        let origin = self.view.policies().get(&self.by(outcome)?.policy)?;
+        Some(&origin.object)
     }
 }
 
