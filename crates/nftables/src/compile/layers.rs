@@ -19,7 +19,7 @@ use super::names::hashed;
 use crate::program::{Elements, Name};
 
 /// More conditions of a list than this are not looked up one after the other.
-pub(crate) const FEW: usize = 4;
+const FEW: usize = 4;
 
 /// Everybody in any of some sets.
 #[derive(Debug)]
@@ -74,10 +74,13 @@ pub(crate) fn layers(list: &List, view: &View, mut name: impl FnMut(&[SetId]) ->
     let is_met = |sets: &&Vec<SetId>| sets.iter().filter_map(content).any(tells_peers);
     let numbered = list.conditions.iter().enumerate().filter(|(_, sets)| is_met(sets));
     let mut chosen: Vec<(Condition, &Vec<SetId>)> = numbered.collect();
-    if chosen.len() > FEW {
-        // Those of one namespace are few, and the list's own.
-        let broad = |sets: &[SetId]| sets.iter().filter_map(content).map(breadth).max().unwrap_or(0);
+    // Those of one namespace are few: if there are others, they are told apart by the list itself, in one lookup.
+    let broad = |sets: &[SetId]| sets.iter().filter_map(content).map(breadth).max().unwrap_or(0);
+    if list.conditions.len() > 1 {
         chosen.retain(|(_, sets)| broad(sets) > 0);
+    }
+    if chosen.len() > FEW {
+        chosen.retain(|(_, sets)| broad(sets) > 1);
         chosen.sort_by_key(|(_, sets)| (std::cmp::Reverse(broad(sets)), name(sets)));
         chosen.truncate(FEW);
     }

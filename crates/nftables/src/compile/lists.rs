@@ -13,7 +13,7 @@ use super::chains::{Chains, content_named};
 use super::classify::{Class, Classifier, address_key, blocks};
 use super::decide::List;
 use super::edit::Edit;
-use super::layers::{self, Everybody, FEW, Layer};
+use super::layers::{self, Everybody, Layer};
 use super::live::Live;
 use super::names::{Said, digest, hashed};
 use crate::program::{Chain, Elements, Field, Match, Name, Rule, Set, Verdict};
@@ -371,7 +371,7 @@ impl Live {
     }
 }
 
-/// Sends members to what they may do: a set for each class, or a map if there are many.
+/// Sends members to what they may do: by a set if that is the same for all, by a map otherwise.
 fn members(
     edit: &mut Edit,
     classifier: &Classifier,
@@ -389,7 +389,7 @@ fn members(
         own.sort_by_key(|(name, class)| (*name, classifier.set(family, *class)));
         own
     };
-    if shown.len() <= FEW {
+    if shown.len() <= 1 {
         for (to, class) in shown {
             let set = classifier.set(family, class);
             let members = || classifier.members(family, class).map(|key| (key, None)).collect();
@@ -454,7 +454,7 @@ fn ranges(
             ways.entry(to).or_default().extend(keys.into_iter().map(|key| (key, None)));
         }
     }
-    if ways.len() <= FEW {
+    if ways.len() <= 1 {
         for (to, elements) in ways {
             let set = content_named(edit, &[field], elements, false, "addresses that may do the same");
             rules.push(Rule::new([Match::In(vec![field], set)], Verdict::Goto(to.clone())));
