@@ -49,8 +49,9 @@ fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Low
         let path = path.index(index);
         let Some(pod) = pod(item, &path, reader) else { continue };
         if let Some((field, help)) = said_before(&pod, &pods) {
-            reader.report(&codes::MACHINE, &path.child(field), "this is another pod's already".to_owned()).help =
-                Some(help);
+            reader
+                .report(&codes::MACHINE, &path.child(field), "this is another pod's already".to_owned())
+                .help = Some(help);
             continue;
         }
         pods.push(pod);
@@ -114,7 +115,12 @@ fn pod(item: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Mach
     match (written.is_empty(), &network_namespace) {
         (true, None) => {
             let help = "write addresses: [10.1.0.7], or networkNamespace: NAME";
-            refuse(reader, path, "neither addresses nor networkNamespace: nobody knows where the pod is", help);
+            refuse(
+                reader,
+                path,
+                "neither addresses nor networkNamespace: nobody knows where the pod is",
+                help,
+            );
             None
         }
         (false, Some(_)) => {
@@ -259,8 +265,9 @@ mod tests {
 
     #[test]
     fn one_wrong_pod_never_hides_the_others() {
-        let (world, found) =
-            read("- {pod: shop}\n- {pod: shop/db, networkNamspace: db}\n- {pod: shop/x, addresses: [10.0.0.300]}\n- {pod: a/b, networkNamespace: b}\n");
+        let (world, found) = read(
+            "- {pod: shop}\n- {pod: shop/db, networkNamspace: db}\n- {pod: shop/x, addresses: [10.0.0.300]}\n- {pod: a/b, networkNamespace: b}\n",
+        );
         assert_eq!(world.machines()[0].pods.len(), 2, "{found:#?}");
         let codes: Vec<&str> = found.iter().map(|finding| finding.code.id).collect();
         assert_eq!(codes, ["S0016", "S0007", "S0016", "S0006"], "{found:#?}");
