@@ -31,6 +31,8 @@ pub struct Enforcement<K> {
     /// What the kernel says our table is, if it has been asked since that was last changed.
     structure: Option<String>,
     written: Instant,
+    /// When a whole program was last tried.
+    tried: Instant,
     /// What was counted when that was last known, in case the table is gone.
     counts: Counts,
     /// Why the program is not in force, while it is not.
@@ -82,6 +84,22 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// How long nothing must have changed before the kernel is asked what our table is now: that takes time in its size.
 const QUIET: Duration = Duration::from_millis(500);
 
+// === impl Done ===
+
+impl Done {
+    /// With what came after.
+    pub fn add(&mut self, next: Done) {
+        self.wrote = match (self.wrote, next.wrote) {
+            (Wrote::Replace, _) | (_, Wrote::Replace) => Wrote::Replace,
+            (Wrote::Patch, _) | (_, Wrote::Patch) => Wrote::Patch,
+            _ => Wrote::Nothing,
+        };
+        self.took += next.took;
+        self.cut += next.cut;
+        self.failed = next.failed.or(self.failed.take());
+    }
+}
+
 // === impl Enforcement ===
 
 impl<K: Kernel> Enforcement<K> {
@@ -103,6 +121,7 @@ impl<K: Kernel> Enforcement<K> {
             live,
             structure: None,
             written: Instant::now(),
+            tried: Instant::now(),
             counts: Counts::new(),
             behind: None,
             uncut: Touched::Nothing,
@@ -170,7 +189,13 @@ impl<K: Kernel> Enforcement<K> {
         let mut repaired = None;
         let mut done = Done::default();
         if self.behind.is_some() {
+            // Whatever others do meanwhile: all of it is replaced.
+            let _ = self.kernel.is_disturbed();
+            if self.tried.elapsed() < QUIET {
+                return (done, None);
+            }
             done = self.replace(done);
+            done = self.cut(Touched::Anything, done);
         } else {
             match self.look() {
                 Ok(None) => {}
@@ -197,11 +222,8 @@ impl<K: Kernel> Enforcement<K> {
 
     /// What is not as it should be with our table, if anything.
     fn look(&mut self) -> Result<Option<&'static str>, KernelError> {
-        let known = self.structure.is_some();
-        if !known && self.written.elapsed() < QUIET {
-            return Ok(None);
-        }
         let disturbed = self.kernel.is_disturbed()?;
+        let known = self.structure.is_some() || self.written.elapsed() < QUIET;
         if known && !disturbed {
             return Ok(None);
         }
@@ -217,6 +239,18 @@ impl<K: Kernel> Enforcement<K> {
                 self.structure = Some(found.structure);
                 Ok(None)
             }
+        }
+    }
+
+    /// Whether [`Enforcement::mend`] has something to do soon.
+    pub fn is_unsettled(&self) -> bool {
+        self.structure.is_none() || self.behind.is_some() || self.uncut != Touched::Nothing
+    }
+
+    /// Finds out what the next enforcer has to know, now rather than when it is quiet.
+    pub fn settle(&mut self) {
+        if self.structure.is_none() {
+            self.learn();
         }
     }
 
@@ -314,6 +348,7 @@ impl<K: Kernel> Enforcement<K> {
             .map(|(name, count)| (name.clone(), *count))
             .collect();
         let begun = Instant::now();
+        self.tried = begun;
         let program = self.live.program();
         match retrying(&mut self.kernel, &mut self.figures, |kernel| kernel.replace(program, &counts)) {
             Ok(()) => {

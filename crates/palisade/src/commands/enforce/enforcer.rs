@@ -1,0 +1,374 @@
+//! Who enforces: the files, the world they make, and the kernel that is kept to it.
+
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use palisade_agent::counted::deciders;
+use palisade_agent::enforcement::program_digest;
+use palisade_agent::figures::Figures;
+use palisade_agent::metrics::Reading;
+use palisade_agent::state::{State, digest, now};
+use palisade_agent::{Done, Enforcement, Remembered, Wrote};
+use palisade_nftables::kernel::Linux;
+use palisade_nftables::program::Program;
+
+use super::super::changes::Predicted;
+use super::super::reservations::reservations;
+use super::files::{Files, Manifests};
+use super::follow::after;
+use super::said::Said;
+use super::world::{self, Step, World};
+use crate::cli::{ColorChoice, EnforceArgs};
+use crate::print::diagnostics::plural;
+
+pub struct Enforcer {
+    pub said: Said,
+    paths: Vec<String>,
+    folder: PathBuf,
+    files: Files,
+    manifests: Manifests,
+    world: World,
+    /// Until the first load is complete nothing can be enforced, and the kernel waits here.
+    force: Force,
+    remembered: Option<Remembered>,
+    predicted: Option<Predicted>,
+    /// Where files were not taken as they are.
+    problems: Vec<String>,
+    unfinished: bool,
+    since: u64,
+    changed: u64,
+    /// What has not been written to disk, since when.
+    unwritten: Option<Instant>,
+    figures: Figures,
+}
+
+enum Force {
+    Waits(Box<Linux>),
+    Is(Box<Enforcement<Linux>>),
+    /// Only while the one becomes the other.
+    Changes,
+}
+
+/// How long a state may wait for what the kernel has to say about it.
+const WAITS: Duration = Duration::from_secs(3);
+
+// === impl Enforcer ===
+
+impl Enforcer {
+    pub fn new(arguments: &EnforceArgs, color: ColorChoice, kernel: Linux) -> Self {
+        Enforcer {
+            said: Said::new(color),
+            paths: arguments.input.files.clone(),
+            folder: arguments.state.folder.clone(),
+            files: Files::new(&arguments.input.files, arguments.thorium),
+            manifests: Manifests::default(),
+            world: World::new(arguments.node.as_deref()),
+            force: Force::Waits(Box::new(kernel)),
+            remembered: None,
+            predicted: None,
+            problems: Vec::new(),
+            unfinished: false,
+            since: now(),
+            changed: now(),
+            unwritten: None,
+            figures: Figures::default(),
+        }
+    }
+
+    /// What an enforcer before us left behind.
+    pub fn remember(&mut self, state: Option<State>) {
+        let Some(state) = state else { return };
+        self.remembered = state.remembered();
+        if state.paths == self.paths {
+            self.since = state.since;
+            self.changed = state.changed;
+            self.files.remember(world::texts(&state));
+        }
+    }
+
+    /// Whether something is enforced by us.
+    pub fn is_begun(&self) -> bool {
+        matches!(self.force, Force::Is(_))
+    }
+
+    /// Whether the kernel does not have what it should.
+    pub fn is_behind(&self) -> bool {
+        matches!(&self.force, Force::Is(force) if force.behind().is_some())
+    }
+
+    pub fn has_problems(&self) -> bool {
+        !self.problems.is_empty()
+    }
+
+    pub fn is_unfinished(&self) -> bool {
+        self.unfinished
+    }
+
+    /// Whether there is something to see to soon.
+    pub fn is_unsettled(&self) -> bool {
+        self.unwritten.is_some() || matches!(&self.force, Force::Is(force) if force.is_unsettled())
+    }
+
+    /// Something to wait for: tables change.
+    pub fn events(&mut self) -> Option<BorrowedFd<'_>> {
+        match &mut self.force {
+            Force::Is(force) => force.kernel().events().ok(),
+            _ => None,
+        }
+    }
+
+    /// Reads the files again and puts in force what is new. Says whether anything was.
+    pub fn reload(&mut self, is_written: &dyn Fn(&Path) -> bool, begun: Instant, asked: bool) -> bool {
+        let look = self.files.look(is_written);
+        self.unfinished = look.unfinished;
+        let wrong = !look.problems.is_empty();
+        let told = self.said.problems(look.problems.clone());
+        self.problems = look.problems;
+        match (wrong, told) {
+            (true, true) => self.figures.refused_reloads += 1,
+            (false, _) => self.figures.reloads += u64::from(asked || look.manifests.is_some()),
+            _ => {}
+        }
+        let Some(manifests) = look.manifests else {
+            if asked && !wrong && self.is_begun() {
+                self.said.line("read again: nothing is new");
+            }
+            if told && wrong && self.is_begun() {
+                self.said.warning("what was in force stays in force");
+            }
+            if told {
+                self.unwritten.get_or_insert_with(Instant::now);
+            }
+            return false;
+        };
+        let warned = reservations(&manifests.found, self.said.err);
+        self.manifests = manifests;
+        let what = names(&look.changed);
+        let first = !self.is_begun();
+        let done = self.put();
+        if first && !warned.is_empty() {
+            self.said.warning(warned.trim_end().trim_start_matches("warning: "));
+        }
+        if let Some(done) = done {
+            self.changed = now();
+            self.report(&done, begun, if first { None } else { Some(&what) });
+        }
+        true
+    }
+
+    /// Looks whether the machine has other interfaces or addresses, or its pods have.
+    pub fn look_at_machine(&mut self, begun: Instant) {
+        if !self.is_begun() {
+            return;
+        }
+        let before = self.world.place.clone();
+        if let Some(done) = self.put()
+            && (self.world.place != before || done.wrote != Wrote::Nothing)
+        {
+            self.report(&done, begun, Some("this machine"));
+        }
+    }
+
+    /// Puts what the manifests say into the kernel.
+    fn put(&mut self) -> Option<Done> {
+        let step = match self.world.take(&self.manifests) {
+            Ok(step) => step,
+            Err(error) => {
+                self.said.error(&format!("{error}; what was in force stays in force"));
+                return None;
+            }
+        };
+        let place = &self.world.place;
+        let (wiring, own, node) = (place.wiring.clone(), place.own.clone(), place.node.clone());
+        let done = match std::mem::replace(&mut self.force, Force::Changes) {
+            Force::Waits(kernel) => {
+                let part = self.world.part();
+                let (force, done) =
+                    Enforcement::begin(part, &node, wiring, own, *kernel, self.remembered.as_ref());
+                self.force = Force::Is(Box::new(force));
+                done
+            }
+            Force::Is(mut force) => {
+                let mut done = match step {
+                    Step::Deltas(deltas) if deltas.is_empty() => Done::default(),
+                    Step::Deltas(deltas) => match force.follow(&deltas) {
+                        Ok(done) => done,
+                        Err(_) => force.anew(self.world.part(), &node),
+                    },
+                    Step::Whole(part) => force.anew(*part, &node),
+                };
+                // After the rules: by an interface may come only what rules are in force for.
+                let wired = force.rewire(wiring, own);
+                done.add(wired);
+                self.force = Force::Is(force);
+                done
+            }
+            Force::Changes => return None,
+        };
+        let lacks = match &self.force {
+            Force::Is(force) => force.live().lacks().iter().cloned().collect(),
+            _ => Vec::new(),
+        };
+        self.said.notes(self.world.place.notes.iter().cloned().chain(lacks));
+        self.unwritten.get_or_insert_with(Instant::now);
+        Some(done)
+    }
+
+    /// Says what a change came to, and what it opened and closed. The kernel has it already: this is for people.
+    fn report(&mut self, done: &Done, begun: Instant, changed: Option<&str>) {
+        let time = after(begun);
+        if let Some(error) = &done.failed {
+            self.said.error(&format!("{error}; what was in force stays in force, and it is tried again"));
+        }
+        let cut = match done.cut {
+            0 => String::new(),
+            count => format!(", {} cut", plural(count, "connection")),
+        };
+        let now = self.world.predicted();
+        let words = match (&now, &self.predicted) {
+            (Some(now), Some(before)) => now.since(before).words(self.said.out),
+            _ => format!("{} here", plural(self.world.place.pods.len(), "pod")),
+        };
+        self.predicted = now;
+        if done.failed.is_some() {
+            return;
+        }
+        match changed {
+            Some(what) => self.said.line(&format!("{what} changed: {words}{cut}, {time}")),
+            None => {
+                let how = match done.wrote {
+                    Wrote::Nothing => "was in force already, so nothing is written",
+                    _ => "in force",
+                };
+                let policies = match self.world.policies() {
+                    1 => "1 policy".to_owned(),
+                    count => format!("{count} policies"),
+                };
+                let pods = plural(self.world.place.pods.len(), "pod");
+                let node = &self.world.place.node;
+                let time = crate::print::time::seconds(begun.elapsed());
+                self.said.line(&format!("{policies} for {pods} on node {node}: {how}{cut} ({time})"));
+            }
+        }
+    }
+
+    /// Sees to it that the kernel has what it should.
+    pub fn mend(&mut self) {
+        let Force::Is(force) = &mut self.force else { return };
+        let begun = Instant::now();
+        let was_behind = force.behind().is_some();
+        let (done, repaired) = force.mend();
+        let cut = match done.cut {
+            0 => String::new(),
+            count => format!(", {} cut", plural(count, "connection")),
+        };
+        match (&done.failed, repaired) {
+            (Some(error), _) if !was_behind => self.said.error(&format!("{error}; it is tried again")),
+            (Some(_), _) => {}
+            (None, Some(why)) => {
+                self.said.line(&format!("somebody changed our table ({why}): repaired{cut}, {}", after(begun)));
+            }
+            (None, None) if was_behind => self.said.line(&format!("works again{cut}, {}", after(begun))),
+            (None, None) if done.cut > 0 => {
+                self.said.line(&format!("{} cut", plural(done.cut, "connection")));
+            }
+            _ => {}
+        }
+        if repaired.is_some() || was_behind {
+            self.unwritten.get_or_insert_with(Instant::now);
+        }
+    }
+
+    pub fn tidy(&mut self) {
+        if let Force::Is(force) = &mut self.force {
+            let done = force.tidy();
+            if done.wrote != Wrote::Nothing {
+                self.unwritten.get_or_insert_with(Instant::now);
+            }
+        }
+    }
+
+    /// Numbers for Prometheus.
+    pub fn metrics(&mut self) -> String {
+        let in_force = self.problems.is_empty() && !self.is_behind();
+        let nothing = Program::default();
+        let (counts, figures, epoch) = match &mut self.force {
+            Force::Is(force) => {
+                let mut figures = force.figures.clone();
+                figures.reloads = self.figures.reloads;
+                figures.refused_reloads = self.figures.refused_reloads;
+                (force.counts(), figures, force.live().view().epoch())
+            }
+            _ => (Default::default(), self.figures.clone(), 0),
+        };
+        let program = match &self.force {
+            Force::Is(force) => force.live().program(),
+            _ => &nothing,
+        };
+        let reading = Reading {
+            node: &self.world.place.node,
+            figures: &figures,
+            counts: &counts,
+            program,
+            epoch,
+            pods: self.world.place.pods.len(),
+            in_force: in_force && self.is_begun(),
+        };
+        reading.text()
+    }
+
+    /// Writes what is in force to disk, once the kernel has said what our table is; or at once.
+    pub fn write_state(&mut self, at_once: bool) {
+        let Some(since) = self.unwritten else { return };
+        let Force::Is(force) = &self.force else { return };
+        let remembered = force.remembered();
+        if remembered.is_none() && !at_once && since.elapsed() < WAITS {
+            return;
+        }
+        self.unwritten = None;
+        let mut state = world::state(&self.manifests, &self.world.place, &self.paths);
+        let live = force.live();
+        state.since = self.since;
+        state.changed = self.changed;
+        state.epoch = live.view().epoch();
+        state.policies = self.world.policies();
+        state.lacks = live.lacks().iter().cloned().collect();
+        state.trouble = self.problems.clone();
+        state.trouble.extend(force.behind().map(|error| format!("the kernel does not have it: {error}")));
+        state.program = program_digest(live.program());
+        state.structure = remembered.map(|remembered| remembered.structure);
+        state.elements = elements_digest(live.program());
+        let counters = deciders(live.program()).into_iter();
+        state.counters = counters.map(|(name, decider)| (name.to_string(), decider)).collect();
+        if let Err(error) = state.write(&self.folder) {
+            self.said.notes([format!("what is in force cannot be remembered: {error}")]);
+        }
+    }
+
+    /// Before the end: what the next enforcer needs to know.
+    pub fn leave(&mut self) {
+        if let Force::Is(force) = &mut self.force {
+            force.settle();
+            self.unwritten.get_or_insert_with(Instant::now);
+            self.write_state(true);
+        }
+    }
+}
+
+/// The digest of what is in the sets of a program.
+pub fn elements_digest(program: &Program) -> String {
+    let sets = program.sets.iter().filter(|(_, set)| !set.elements.is_empty());
+    let all: Vec<String> = sets.map(|(name, set)| format!("{name} {:?}\n", set.elements)).collect();
+    digest(all.concat().as_bytes())
+}
+
+/// The names of files, without where they are.
+fn names(changed: &[String]) -> String {
+    let name = |path: &String| Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned());
+    match changed {
+        [] => "nothing".to_owned(),
+        [only] => name(only).unwrap_or_default(),
+        [first, rest @ ..] => format!("{} and {} more", name(first).unwrap_or_default(), rest.len()),
+    }
+}
