@@ -1,10 +1,15 @@
 //! A program as `nft` reads it.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 
 use palisade_model::address::Family;
 
-use crate::program::{Chain, Field, FieldType, Hook, Key, Match, Name, Program, Rule, Set, Value, Verdict};
+use crate::kernel::Counts;
+use crate::patch::Patch;
+use crate::program::{
+    Chain, Elements, Field, FieldType, Hook, Key, Match, Name, Program, Rule, Set, Value, Verdict,
+};
 
 /// The table that is ours. Nobody else's is ever touched.
 pub const TABLE: &str = "palisade";
@@ -17,32 +22,126 @@ const COMMENT: usize = 120;
 impl Program {
     /// The transaction that puts this in the place of whatever was there, all at once.
     pub fn replace(&self) -> String {
-        format!("add table inet {TABLE}\ndelete table inet {TABLE}\n{self}")
+        self.replace_with(&Counts::new())
+    }
+
+    /// The same, with counters that begin with these counts.
+    pub fn replace_with(&self, counts: &Counts) -> String {
+        let table = Table { program: self, counts };
+        format!("add table inet {TABLE}\ndelete table inet {TABLE}\n{table}")
     }
 }
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Table { program: self, counts: &Counts::new() }.fmt(f)
+    }
+}
+
+/// A program with what its counters begin with.
+struct Table<'a> {
+    program: &'a Program,
+    counts: &'a Counts,
+}
+
+// === impl Table ===
+
+impl fmt::Display for Table<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "table inet {TABLE} {{")?;
-        for counter in &self.counters {
-            writeln!(f, "\tcounter {counter} {{\n\t}}\n")?;
+        for counter in &self.program.counters {
+            writeln!(f, "\tcounter {counter} {{")?;
+            if let Some(count) = self.counts.get(counter) {
+                writeln!(f, "\t\tpackets {} bytes {}", count.packets, count.bytes)?;
+            }
+            writeln!(f, "\t}}\n")?;
         }
-        for (name, set) in &self.sets {
-            write_set(f, name, set)?;
+        for (name, set) in &self.program.sets {
+            write_set(f, "\t", name, set)?;
         }
         // A chain must be there before another goes to it: nft reads them all and then the rules.
-        for (name, chain) in &self.chains {
+        for (name, chain) in &self.program.chains {
             write_chain(f, name, chain)?;
         }
         writeln!(f, "}}")
     }
 }
 
-fn write_set(f: &mut fmt::Formatter<'_>, name: &Name, set: &Set) -> fmt::Result {
+// === impl Patch ===
+
+impl Patch {
+    /// The transaction that does what this says, all at once.
+    ///
+    /// In an order in which nothing is used before it is there or after it is gone, and in which a base chain is never absent: it
+    /// gets other rules where it is. What must not be there yet is created, not added, so that the kernel refuses if it is.
+    pub fn text(&self) -> String {
+        self.text_without_removals(|_| None) + &self.removals()
+    }
+
+    /// The same, but what should go stays there, empty; a set that goes is a map, or none, or not known.
+    pub(crate) fn text_without_removals(&self, is_map: impl Fn(&Name) -> Option<bool>) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.write(&mut text, is_map);
+        text
+    }
+
+    /// What only tidies up. Sets go before chains, because maps lead to chains.
+    fn removals(&self) -> String {
+        let gone = |what: &str, names: &BTreeSet<Name>| -> String {
+            names.iter().map(|name| format!("delete {what} inet {TABLE} {name}\n")).collect()
+        };
+        gone("set", &self.no_sets) + &gone("chain", &self.no_chains) + &gone("counter", &self.no_counters)
+    }
+
+    fn write(&self, text: &mut String, is_map: impl Fn(&Name) -> Option<bool>) -> fmt::Result {
+        for name in &self.counters {
+            writeln!(text, "create counter inet {TABLE} {name}")?;
+        }
+        for (name, chain) in &self.chains {
+            match chain.hook {
+                Some(hook) => writeln!(text, "add chain inet {TABLE} {name} {{ {} }}", hook_text(hook))?,
+                None => writeln!(text, "add chain inet {TABLE} {name}")?,
+            }
+        }
+        for (name, set) in &self.sets {
+            // nft 1.0.6 forgets what is in a set that is created, and says nothing.
+            let empty = Set { elements: Elements::new(), ..set.clone() };
+            write_set(text, "create ", &format!("inet {TABLE} {name}"), &empty)?;
+            if !set.elements.is_empty() {
+                writeln!(text, "create element inet {TABLE} {name} {}", elements_text(&set.elements))?;
+            }
+        }
+        for (name, chain) in &self.chains {
+            writeln!(text, "flush chain inet {TABLE} {name}")?;
+            for rule in &chain.rules {
+                write_rule(text, &format!("add rule inet {TABLE} {name} "), rule)?;
+            }
+        }
+        for (name, elements) in &self.leave {
+            writeln!(text, "delete element inet {TABLE} {name} {}", elements_text(elements))?;
+        }
+        for name in &self.no_chains {
+            writeln!(text, "flush chain inet {TABLE} {name}")?;
+        }
+        for name in &self.no_sets {
+            if let Some(is_map) = is_map(name) {
+                let kind = if is_map { "map" } else { "set" };
+                writeln!(text, "flush {kind} inet {TABLE} {name}")?;
+            }
+        }
+        for (name, elements) in &self.join {
+            writeln!(text, "create element inet {TABLE} {name} {}", elements_text(elements))?;
+        }
+        Ok(())
+    }
+}
+
+fn write_set(f: &mut impl Write, before: &str, name: &str, set: &Set) -> fmt::Result {
     let kind = if set.is_map { "map" } else { "set" };
     let key: Vec<&str> = set.key.iter().map(|field| type_name(*field)).collect();
     let verdict = if set.is_map { " : verdict" } else { "" };
-    writeln!(f, "\t{kind} {name} {{\n\t\ttype {}{verdict}", key.join(" . "))?;
+    writeln!(f, "{before}{kind} {name} {{\n\t\ttype {}{verdict}", key.join(" . "))?;
     if set.interval {
         writeln!(f, "\t\tflags interval")?;
     }
@@ -50,16 +149,7 @@ fn write_set(f: &mut fmt::Formatter<'_>, name: &Name, set: &Set) -> fmt::Result 
         writeln!(f, "\t\tcomment {}", quoted(&set.comment))?;
     }
     if !set.elements.is_empty() {
-        let mut elements = Vec::with_capacity(set.elements.len());
-        for (key, verdict) in &set.elements {
-            let mut text = key_text(key);
-            if let Some(verdict) = verdict {
-                text.push_str(" : ");
-                text.push_str(&verdict_text(verdict));
-            }
-            elements.push(text);
-        }
-        writeln!(f, "\t\telements = {{ {} }}", elements.join(",\n\t\t\t     "))?;
+        writeln!(f, "\t\telements = {}", elements_text(&set.elements))?;
     }
     writeln!(f, "\t}}\n")
 }
@@ -67,20 +157,24 @@ fn write_set(f: &mut fmt::Formatter<'_>, name: &Name, set: &Set) -> fmt::Result 
 fn write_chain(f: &mut fmt::Formatter<'_>, name: &Name, chain: &Chain) -> fmt::Result {
     writeln!(f, "\tchain {name} {{")?;
     if let Some(hook) = chain.hook {
-        let hook = match hook {
-            Hook::Input => "input",
-            Hook::Forward => "forward",
-            Hook::Output => "output",
-        };
-        writeln!(f, "\t\ttype filter hook {hook} priority filter; policy accept;")?;
+        writeln!(f, "\t\t{}", hook_text(hook))?;
     }
     for rule in &chain.rules {
-        write_rule(f, rule)?;
+        write_rule(f, "\t\t", rule)?;
     }
     writeln!(f, "\t}}\n")
 }
 
-fn write_rule(f: &mut fmt::Formatter<'_>, rule: &Rule) -> fmt::Result {
+fn hook_text(hook: Hook) -> String {
+    let hook = match hook {
+        Hook::Input => "input",
+        Hook::Forward => "forward",
+        Hook::Output => "output",
+    };
+    format!("type filter hook {hook} priority filter; policy accept;")
+}
+
+fn write_rule(f: &mut impl Write, before: &str, rule: &Rule) -> fmt::Result {
     let mut text = String::new();
     for condition in &rule.matches {
         text.push_str(&match_text(condition));
@@ -95,9 +189,9 @@ fn write_rule(f: &mut fmt::Formatter<'_>, rule: &Rule) -> fmt::Result {
     if rule.verdict == Verdict::Reject {
         // Whoever opens a connection of TCP is told as TCP does it, others by ICMP.
         let tcp = counted.replacen(&text, &format!("{text}meta l4proto tcp "), 1);
-        writeln!(f, "\t\t{tcp}reject with tcp reset{comment}")?;
+        writeln!(f, "{before}{tcp}reject with tcp reset{comment}")?;
     }
-    writeln!(f, "\t\t{counted}{}{comment}", verdict_text(&rule.verdict))
+    writeln!(f, "{before}{counted}{}{comment}", verdict_text(&rule.verdict))
 }
 
 fn match_text(condition: &Match) -> String {
@@ -161,6 +255,22 @@ fn type_name(field: FieldType) -> &'static str {
         FieldType::IcmpCode(Family::V6) => "icmpv6_code",
         FieldType::Interface => "ifname",
     }
+}
+
+fn elements_text(elements: &Elements) -> String {
+    let mut text = String::from("{ ");
+    for (key, verdict) in elements {
+        if text.len() > 2 {
+            text.push_str(",\n\t\t\t     ");
+        }
+        text.push_str(&key_text(key));
+        if let Some(verdict) = verdict {
+            text.push_str(" : ");
+            text.push_str(&verdict_text(verdict));
+        }
+    }
+    text.push_str(" }");
+    text
 }
 
 fn key_text(key: &Key) -> String {

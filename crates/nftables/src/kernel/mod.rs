@@ -7,10 +7,23 @@
 //!
 //! Everything here is about our own table. Nobody else's is read or touched.
 
+mod conntrack;
+mod elements;
+mod fake;
+pub mod features;
+mod linux;
+mod netlink;
+mod nft;
+mod watch;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use rustix::io::Errno;
 use thiserror::Error;
+
+pub use fake::Fake;
+pub use linux::Linux;
 
 use crate::patch::Patch;
 use crate::program::{Elements, Name, Program};
@@ -120,4 +133,28 @@ pub enum KernelError {
         #[source]
         source: std::io::Error,
     },
+}
+
+// === impl KernelError ===
+
+impl KernelError {
+    /// What a number of the kernel means for whoever changes or reads our table.
+    pub(crate) fn of(what: &str, error: Errno) -> KernelError {
+        let said = format!("{what}: {}", std::io::Error::from(error));
+        match error {
+            Errno::PERM | Errno::ACCESS => KernelError::Forbidden(said),
+            Errno::NOENT | Errno::EXIST | Errno::NOTEMPTY => KernelError::Drifted(said),
+            Errno::BUSY | Errno::INTR | Errno::NOBUFS | Errno::AGAIN | Errno::NOMEM => {
+                KernelError::Busy(said)
+            }
+            Errno::AFNOSUPPORT | Errno::PROTONOSUPPORT => KernelError::Missing(said),
+            Errno::INVAL
+            | Errno::RANGE
+            | Errno::OPNOTSUPP
+            | Errno::MLINK
+            | Errno::LOOP
+            | Errno::NAMETOOLONG => KernelError::Refused(said),
+            other => KernelError::System { what: what.to_owned(), source: other.into() },
+        }
+    }
 }
