@@ -11,7 +11,7 @@ use palisade_agent::metrics::Reading;
 use palisade_agent::state::{State, digest, now};
 use palisade_agent::{Done, Enforcement, Remembered, Wrote};
 use palisade_nftables::kernel::Linux;
-use palisade_nftables::program::Program;
+use palisade_nftables::program::{Elements, Name, Program};
 
 use super::super::changes::Predicted;
 use super::super::reservations::reservations;
@@ -338,7 +338,7 @@ impl Enforcer {
         state.trouble.extend(force.behind().map(|error| format!("the kernel does not have it: {error}")));
         state.program = program_digest(live.program());
         state.structure = remembered.map(|remembered| remembered.structure);
-        state.elements = elements_digest(live.program());
+        state.elements = elements_digest(live.program().sets.iter().map(|(name, set)| (name, &set.elements)));
         let counters = deciders(live.program()).into_iter();
         state.counters = counters.map(|(name, decider)| (name.to_string(), decider)).collect();
         if let Err(error) = state.write(&self.folder) {
@@ -356,10 +356,10 @@ impl Enforcer {
     }
 }
 
-/// The digest of what is in the sets of a program.
-pub fn elements_digest(program: &Program) -> String {
-    let sets = program.sets.iter().filter(|(_, set)| !set.elements.is_empty());
-    let all: Vec<String> = sets.map(|(name, set)| format!("{name} {:?}\n", set.elements)).collect();
+/// The digest of what is in sets.
+pub fn elements_digest<'e>(sets: impl IntoIterator<Item = (&'e Name, &'e Elements)>) -> String {
+    let filled = sets.into_iter().filter(|(_, elements)| !elements.is_empty());
+    let all: Vec<String> = filled.map(|(name, elements)| format!("{name} {elements:?}\n")).collect();
     digest(all.concat().as_bytes())
 }
 
