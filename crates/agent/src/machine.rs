@@ -27,8 +27,21 @@ pub struct Finder<N> {
     network: N,
     /// The name of the node, if somebody said it.
     asked: Option<SmolStr>,
-    /// What was last found in network namespaces: one that cannot be read for a moment has not lost its addresses.
-    known: BTreeMap<SmolStr, Found>,
+    /// The machine's interfaces, when they were last read.
+    links: Option<Vec<Link>>,
+    /// Those in network namespaces.
+    inside: BTreeMap<SmolStr, Inside>,
+}
+
+/// What is known of a network namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Inside {
+    /// Its interfaces.
+    Links(Vec<Link>),
+    /// There is none of that name.
+    Nothing,
+    /// It cannot be read, and why; and what was read last: for a moment it has not lost its addresses.
+    Unreadable(String, Option<Vec<Link>>),
 }
 
 /// Where everything is.
@@ -63,13 +76,40 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 impl<N: Network> Finder<N> {
     /// Finds by this network; the node is the one that is asked for, if one is.
     pub fn new(network: N, asked: Option<&str>) -> Self {
-        Finder { network, asked: asked.map(Into::into), known: BTreeMap::new() }
+        Finder { network, asked: asked.map(Into::into), links: None, inside: BTreeMap::new() }
     }
 
-    /// Puts this machine into the objects: its node, and the addresses of its pods. Fails only if the machine's own interfaces
-    /// cannot be read.
-    pub fn place(&mut self, objects: &mut Objects, machines: &[Machine]) -> Result<Place, NetworkError> {
+    /// Looks at the machine again. Says whether anything is another than it was: a reason to place everything anew.
+    pub fn look(&mut self) -> Result<bool, NetworkError> {
         let links = self.network.links(None)?;
+        let mut changed = self.links.as_ref() != Some(&links);
+        self.links = Some(links);
+        for (name, was) in &mut self.inside {
+            let now = Inside::read(&self.network, name, Some(was));
+            changed |= now != *was;
+            *was = now;
+        }
+        Ok(changed)
+    }
+
+    /// Whether there is more to look at than the machine's own interfaces: what happens in a network namespace, nobody tells.
+    pub fn has_namespaces(&self) -> bool {
+        !self.inside.is_empty()
+    }
+
+    /// Puts this machine into the objects: its node, and the addresses of its pods. What was read before is not read again: that is
+    /// what [`Finder::look`] is for. Fails only if the machine's own interfaces cannot be read.
+    pub fn place(&mut self, objects: &mut Objects, machines: &[Machine]) -> Result<Place, NetworkError> {
+        let links = match self.links.take() {
+            Some(links) => links,
+            None => self.network.links(None)?,
+        };
+        let place = self.place_by(&links, objects, machines);
+        self.links = Some(links);
+        Ok(place)
+    }
+
+    fn place_by(&mut self, links: &[Link], objects: &mut Objects, machines: &[Machine]) -> Place {
         let addresses = |scope: Option<&str>| -> BTreeSet<IpAddr> {
             let all = links.iter().flat_map(|link| &link.addresses);
             all.filter(|(_, own)| scope.is_none_or(|scope| own == scope))
@@ -82,7 +122,7 @@ impl<N: Network> Finder<N> {
         for machine in machines {
             let here = machine.name == node;
             for entry in &machine.pods {
-                let found = self.found(entry, here, &links, &mut place.notes);
+                let found = self.found(entry, here, links, &mut place.notes);
                 settle(objects, entry, &machine.name, &found, &mut place.notes);
                 if here {
                     wire(objects, entry, &found, &mut place);
@@ -94,7 +134,7 @@ impl<N: Network> Finder<N> {
             .flat_map(|machine| &machine.pods)
             .filter_map(|pod| pod.network_namespace.as_ref())
             .collect();
-        self.known.retain(|name, _| namespaces.contains(name));
+        self.inside.retain(|name, _| namespaces.contains(name));
         stand(objects, &node, &global);
         place.pods = pods(objects, &node, &place.wiring);
         if place.pods.is_empty() {
@@ -102,7 +142,7 @@ impl<N: Network> Finder<N> {
                 .notes
                 .push(format!("no pod is on node {node}: only rules about the node itself are in force"));
         }
-        Ok(place)
+        place
     }
 
     /// Which node this machine is: what somebody says; the node with an address of ours; a Machine of our name, or the only one
@@ -133,27 +173,48 @@ impl<N: Network> Finder<N> {
             return Found::default();
         }
         let who = format!("{}/{}", pod.namespace, pod.name);
-        match self.network.links(Some(name)) {
-            Ok(inside) => {
-                let found = Found::of(&inside, links, pod.interface.as_ref());
-                if found.addresses.is_empty() {
-                    notes.push(format!("{who}: network namespace {name} has no address yet"));
-                }
-                self.known.insert(name.clone(), found.clone());
-                found
+        let network = &self.network;
+        let inside = self.inside.entry(name.clone()).or_insert_with(|| Inside::read(network, name, None));
+        let found = match inside.links() {
+            Some(inside) => Found::of(inside, links, pod.interface.as_ref()),
+            None => Found::default(),
+        };
+        match inside {
+            Inside::Links(_) if found.addresses.is_empty() => {
+                notes.push(format!("{who}: network namespace {name} has no address yet"));
             }
-            Err(NetworkError::NoNamespace(_)) => {
+            Inside::Links(_) => {}
+            Inside::Nothing => {
                 notes.push(format!("{who}: there is no network namespace {name} yet, so it has no address"));
-                self.known.remove(name);
-                Found::default()
             }
+            Inside::Unreadable(why, Some(_)) => {
+                notes.push(format!("{who}: {why}; the addresses it had are kept"));
+            }
+            Inside::Unreadable(why, None) => notes.push(format!("{who}: {why}; it has no address")),
+        }
+        found
+    }
+}
+
+// === impl Inside ===
+
+impl Inside {
+    fn read(network: &impl Network, name: &str, before: Option<&Inside>) -> Inside {
+        match network.links(Some(name)) {
+            Ok(links) => Inside::Links(links),
+            Err(NetworkError::NoNamespace(_)) => Inside::Nothing,
             Err(error) => {
-                let known = self.known.get(name).cloned();
-                let what =
-                    if known.is_some() { "the addresses it had are kept" } else { "it has no address" };
-                notes.push(format!("{who}: {error}; {what}"));
-                known.unwrap_or_default()
+                let before = before.and_then(Inside::links).map(<[Link]>::to_vec);
+                Inside::Unreadable(error.to_string(), before)
             }
+        }
+    }
+
+    /// What is known of its interfaces.
+    fn links(&self) -> Option<&[Link]> {
+        match self {
+            Inside::Links(links) | Inside::Unreadable(_, Some(links)) => Some(links),
+            _ => None,
         }
     }
 }

@@ -101,6 +101,7 @@ fn a_network_namespace_is_found_through_its_veth() {
     assert!(own.contains(&"fe80::7".parse().unwrap()) && own.contains(&"10.0.0.7".parse().unwrap()));
     // What cannot be read for a moment has not lost its addresses.
     told.inside.borrow_mut().insert("web".to_owned(), Err("not now".to_owned()));
+    assert!(finder.look().unwrap() && !finder.look().unwrap());
     let mut objects = world(vec![pod("web")]);
     let later = finder.place(&mut objects, &machines).unwrap();
     assert_eq!(objects.pods[0].addresses.len(), 2);
@@ -108,6 +109,7 @@ fn a_network_namespace_is_found_through_its_veth() {
     assert_eq!(later.wiring, place.wiring);
     // What is gone has.
     told.inside.borrow_mut().clear();
+    assert!(finder.look().unwrap());
     let mut objects = world(vec![pod("web")]);
     finder.place(&mut objects, &machines).unwrap();
     assert!(objects.pods[0].addresses.is_empty());

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use palisade_lab::matrix::Matrix;
+use palisade_lab::matrix::{Matrix, Topics};
 use palisade_lab::place::Placed;
 use palisade_model::options::Options;
 use palisade_model::trace::Verdict;
@@ -12,10 +12,6 @@ use palisade_model::verdicts::Verdicts;
 use crate::print::diagnostics::plural;
 use crate::print::lab::flow_text;
 use crate::print::style::Look;
-
-/// The flows of a world in words, and what becomes of them.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Predicted(BTreeMap<String, Verdict>);
 
 /// Flows that are open now and were not, and the other way round.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -34,28 +30,26 @@ pub fn predict(placed: &Placed, matrix: &Matrix) -> Vec<Verdict> {
     matrix.flows.iter().map(|flow| verdicts.verdict(&placed.flow(flow))).collect()
 }
 
-// === impl Predicted ===
-
-impl Predicted {
-    /// The flows of a matrix.
-    pub fn of(placed: &Placed, matrix: &Matrix) -> Self {
+/// What is another in the second world than in the first, of the flows that both have; whatever the policies of either mention
+/// is asked about. So many flows of each at most, thinned out evenly.
+pub fn between(before: &Placed, now: &Placed, most: usize) -> Changed {
+    let topics = Topics::of(&before.given).and(Topics::of(&now.given));
+    let verdicts = |placed: &Placed| -> BTreeMap<String, Verdict> {
+        let matrix = Matrix::about(placed, &topics, most);
         let texts = matrix.flows.iter().map(|flow| flow_text(&placed.snapshot, &placed.flow(flow)));
-        Predicted(texts.zip(predict(placed, matrix)).collect())
-    }
-
-    /// What is another than before, of the flows that were there then.
-    pub fn since(&self, before: &Predicted) -> Changed {
-        let mut changed = Changed::default();
-        for (flow, verdict) in &self.0 {
-            match (before.0.get(flow), verdict) {
-                (Some(Verdict::Allow), Verdict::Allow) | (None, _) => {}
-                (Some(Verdict::Allow), _) => changed.closed.push(flow.clone()),
-                (Some(_), Verdict::Allow) => changed.opened.push(flow.clone()),
-                _ => {}
-            }
+        texts.zip(predict(placed, &matrix)).collect()
+    };
+    let (before, now) = (verdicts(before), verdicts(now));
+    let mut changed = Changed::default();
+    for (flow, verdict) in &now {
+        match (before.get(flow), verdict) {
+            (Some(Verdict::Allow), Verdict::Allow) | (None, _) => {}
+            (Some(Verdict::Allow), _) => changed.closed.push(flow.clone()),
+            (Some(_), Verdict::Allow) => changed.opened.push(flow.clone()),
+            _ => {}
         }
-        changed
     }
+    changed
 }
 
 // === impl Changed ===

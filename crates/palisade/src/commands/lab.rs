@@ -123,7 +123,7 @@ fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, String> {
     }
     let _ = std::io::stderr().lock().write_all(tame(&err).as_bytes());
     print_now(&out);
-    keep::stay(arguments, &mut lab, placed, &matrix, &stop, look)?;
+    keep::stay(arguments, &mut lab, placed, &stop, look)?;
     Ok(Outcome { out: String::new(), err: String::new(), code })
 }
 

@@ -133,7 +133,8 @@ pub fn status(status: &Status, look: Look) -> String {
         Table::None => look.bad("nothing is in force"),
         Table::Unknown => look.warning("a table is there; whether it is as it was left is not known"),
     };
-    let policies = if status.policies == 1 { "1 policy".to_owned() } else { format!("{} policies", status.policies) };
+    let policies =
+        if status.policies == 1 { "1 policy".to_owned() } else { format!("{} policies", status.policies) };
     match &status.node {
         Some(node) => {
             let pods = plural(status.pods.len(), "pod");

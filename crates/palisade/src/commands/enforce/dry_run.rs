@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use palisade_agent::enforcement::{program_digest, same_elements};
 use palisade_agent::state::State;
+use palisade_lab::place::Placed;
 use palisade_nftables::compile::live::Live;
 use palisade_nftables::kernel::{Kernel, KernelError, Linux};
 use palisade_nftables::patch::Patch;
@@ -22,8 +23,8 @@ use crate::print::style::Look;
 struct Now {
     /// The program, if we know it.
     program: Option<Program>,
-    /// What became of connections under it.
-    predicted: Option<super::super::changes::Predicted>,
+    /// The world that it is of.
+    placed: Option<Placed>,
     /// In words.
     words: String,
 }
@@ -52,9 +53,8 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
         plural(world.place.pods.len(), "pod"),
         now.words
     );
-    match (world.predicted(), now.predicted) {
-        (Some(after), Some(before)) => {
-            let changed = after.since(&before);
+    match world::changed(now.placed.as_ref(), world.placed().as_ref()) {
+        Some(changed) => {
             let plain = Look { color: false, width: 116 };
             if changed.opened.is_empty() && changed.closed.is_empty() {
                 let _ = writeln!(out, "# {}.", changed.words(plain));
@@ -65,7 +65,7 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
                 }
             }
         }
-        _ => out.push_str("# What opens and closes is not worked out: there are too many pods.\n"),
+        None => out.push_str("# What opens and closes is not worked out: there are too many pods.\n"),
     }
     match now.program.map(|before| Patch::between(&before, live.program())) {
         Some(patch) if patch.is_empty() => out.push_str("# Nothing would be written.\n"),
@@ -78,11 +78,8 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
 }
 
 fn now(arguments: &EnforceArgs, state: Option<&State>, world: &World) -> Now {
-    let nothing = |words: &str| Now {
-        program: None,
-        predicted: world.predicted_without_policies(),
-        words: words.to_owned(),
-    };
+    let nothing =
+        |words: &str| Now { program: None, placed: world.placed_without_policies(), words: words.to_owned() };
     let found = Linux::new().read();
     if let Ok(None) = found {
         return nothing("Nothing is in force here: all of it is written.");
@@ -109,10 +106,11 @@ fn now(arguments: &EnforceArgs, state: Option<&State>, world: &World) -> Now {
     });
     Now {
         program: same.then(|| live.program().clone()),
-        predicted: before.predicted(),
+        placed: before.placed(),
         words: match same {
             true => "This changes what is in force here.".to_owned(),
-            false => "What is in force here is not as it was left, or cannot be read: all of it is replaced.".to_owned(),
+            false => "What is in force here is not as it was left, or cannot be read: all of it is replaced."
+                .to_owned(),
         },
     }
 }

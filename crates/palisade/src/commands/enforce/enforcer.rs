@@ -10,10 +10,10 @@ use palisade_agent::figures::Figures;
 use palisade_agent::metrics::Reading;
 use palisade_agent::state::{State, digest, now};
 use palisade_agent::{Done, Enforcement, Remembered, Wrote};
+use palisade_lab::place::Placed;
 use palisade_nftables::kernel::Linux;
 use palisade_nftables::program::{Elements, Name, Program};
 
-use super::super::changes::Predicted;
 use super::super::reservations::reservations;
 use super::files::{Files, Manifests};
 use super::follow::after;
@@ -32,7 +32,8 @@ pub struct Enforcer {
     /// Until the first load is complete nothing can be enforced, and the kernel waits here.
     force: Force,
     remembered: Option<Remembered>,
-    predicted: Option<Predicted>,
+    /// The world that was last reported on.
+    placed: Option<Placed>,
     /// Where files were not taken as they are.
     problems: Vec<String>,
     unfinished: bool,
@@ -66,7 +67,7 @@ impl Enforcer {
             world: World::new(arguments.node.as_deref()),
             force: Force::Waits(Box::new(kernel)),
             remembered: None,
-            predicted: None,
+            placed: None,
             problems: Vec::new(),
             unfinished: false,
             since: now(),
@@ -163,11 +164,21 @@ impl Enforcer {
             return;
         }
         let before = self.world.place.clone();
+        match self.world.look_at_machine() {
+            Ok(false) => return,
+            Ok(true) => {}
+            Err(error) => return self.said.notes([format!("{error}; the machine counts as it was")]),
+        }
         if let Some(done) = self.put()
             && (self.world.place != before || done.wrote != Wrote::Nothing)
         {
             self.report(&done, begun, Some("this machine"));
         }
+    }
+
+    /// Whether the machine is to be looked at now and then, because nobody tells.
+    pub fn has_namespaces(&self) -> bool {
+        self.world.has_namespaces()
     }
 
     /// Puts what the manifests say into the kernel.
@@ -225,12 +236,12 @@ impl Enforcer {
             0 => String::new(),
             count => format!(", {} cut", plural(count, "connection")),
         };
-        let now = self.world.predicted();
-        let words = match (&now, &self.predicted) {
-            (Some(now), Some(before)) => now.since(before).words(self.said.out),
-            _ => format!("{} here", plural(self.world.place.pods.len(), "pod")),
+        let now = self.world.placed();
+        let words = match world::changed(self.placed.as_ref(), now.as_ref()) {
+            Some(changed) => changed.words(self.said.out),
+            None => format!("{} here", plural(self.world.place.pods.len(), "pod")),
         };
-        self.predicted = now;
+        self.placed = now;
         if done.failed.is_some() {
             return;
         }
@@ -267,7 +278,8 @@ impl Enforcer {
             (Some(error), _) if !was_behind => self.said.error(&format!("{error}; it is tried again")),
             (Some(_), _) => {}
             (None, Some(why)) => {
-                self.said.line(&format!("somebody changed our table ({why}): repaired{cut}, {}", after(begun)));
+                self.said
+                    .line(&format!("somebody changed our table ({why}): repaired{cut}, {}", after(begun)));
             }
             (None, None) if was_behind => self.said.line(&format!("works again{cut}, {}", after(begun))),
             (None, None) if done.cut > 0 => {

@@ -68,7 +68,13 @@ const ROUNDS: usize = 3;
 impl Files {
     /// The files of these paths; nothing is read yet.
     pub fn new(paths: &[String], thorium: impl Into<Reading>) -> Self {
-        Files { paths: paths.to_vec(), thorium: thorium.into(), good: BTreeMap::new(), begun: false, told: false }
+        Files {
+            paths: paths.to_vec(),
+            thorium: thorium.into(),
+            good: BTreeMap::new(),
+            begun: false,
+            told: false,
+        }
     }
 
     /// With what was in force before this process, to fall back on.
@@ -86,23 +92,30 @@ impl Files {
         // At the beginning there is nothing to fall back on: all or nothing.
         for round in 0..ROUNDS {
             let manifests = self.put_together(&chosen);
-            let unfit: Vec<&Diagnostic> = manifests.found.iter().filter(|finding| is_unfit(finding)).collect();
+            let unfit: Vec<&Diagnostic> =
+                manifests.found.iter().filter(|finding| is_unfit(finding)).collect();
             if unfit.is_empty() && (self.begun || look.problems.is_empty()) {
                 self.accept(chosen, manifests, &mut look);
                 return look;
             }
-            let names: BTreeSet<Arc<str>> =
-                unfit.iter().filter_map(|finding| finding.location.as_ref()).map(|at| Arc::clone(&at.file)).collect();
+            let names: BTreeSet<Arc<str>> = unfit
+                .iter()
+                .filter_map(|finding| finding.location.as_ref())
+                .map(|at| Arc::clone(&at.file))
+                .collect();
             let texts = crate::print::diagnostics::texts(&manifests.sources);
             let plain = crate::print::style::Look { color: false, width: 116 };
-            look.problems.extend(unfit.iter().map(|finding| crate::print::diagnostics::render(finding, &texts, plain)));
+            look.problems.extend(
+                unfit.iter().map(|finding| crate::print::diagnostics::render(finding, &texts, plain)),
+            );
             let mut other = false;
             for name in names.iter().filter(|_| self.begun) {
                 let now = match self.good.get(name) {
                     Some(good) => chosen.insert(Arc::clone(name), Arc::clone(good)),
                     None => chosen.remove(name),
                 };
-                other |= now.as_ref().map(|source| source.text()) != chosen.get(name).map(|source| source.text());
+                other |=
+                    now.as_ref().map(|source| source.text()) != chosen.get(name).map(|source| source.text());
             }
             if !other || round + 1 == ROUNDS {
                 break;
@@ -284,7 +297,9 @@ mod tests {
         let mut files = folder.files();
         files.look(&nobody);
         // Half of it, and without what says that it is a policy.
-        for broken in ["apiVersion: networking.k8s.io/v1\nkind: Netw", "apiVersion: networking.k8s.io/v1\n", "", ": {"] {
+        for broken in
+            ["apiVersion: networking.k8s.io/v1\nkind: Netw", "apiVersion: networking.k8s.io/v1\n", "", ": {"]
+        {
             folder.write("a.yaml", broken);
             folder.write("b.yaml", &format!("{POD}---\n{}", CLOSED.replace("name: db", "name: web")));
             let look = files.look(&nobody);

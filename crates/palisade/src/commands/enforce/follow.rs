@@ -15,8 +15,8 @@ use palisade_agent::watch::{Survey, Watch};
 use palisade_nftables::kernel::Linux;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::enforcer::Enforcer;
 use super::super::{NO, YES};
+use super::enforcer::Enforcer;
 use crate::Outcome;
 use crate::cli::{ColorChoice, EnforceArgs};
 use crate::input;
@@ -128,7 +128,7 @@ fn stay(
             looked = Instant::now();
             let now = Survey::of(&paths, input::is_read);
             read |= now.stamps != survey.stamps || enforcer.is_unfinished();
-            machine.push(Instant::now());
+            machine.extend(enforcer.has_namespaces().then(Instant::now));
         }
         if read {
             loop {
@@ -191,7 +191,8 @@ fn wait(
     let mut all: Vec<BorrowedFd<'_>> = vec![watch.as_fd(), links.as_fd(), signals.pipe.as_fd()];
     all.extend(scrapes.map(AsFd::as_fd));
     all.extend(enforcer.events());
-    let mut all: Vec<PollFd<'_>> = all.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+    let mut all: Vec<PollFd<'_>> =
+        all.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
     if poll(&mut all, Some(&timeout(pause))).is_err() {
         // A signal: it is in its flag.
         return Ready::default();
@@ -216,9 +217,7 @@ impl Signals {
         let (pipe, ring) = UnixStream::pair().map_err(words)?;
         pipe.set_nonblocking(true).map_err(words)?;
         let signals = Signals { stop: Arc::default(), reload: Arc::default(), pipe };
-        for (signal, flag) in
-            [(SIGHUP, &signals.reload), (SIGINT, &signals.stop), (SIGTERM, &signals.stop)]
-        {
+        for (signal, flag) in [(SIGHUP, &signals.reload), (SIGINT, &signals.stop), (SIGTERM, &signals.stop)] {
             signal_hook::flag::register(signal, Arc::clone(flag)).map_err(words)?;
             let ring = ring.try_clone().map_err(words)?;
             signal_hook::low_level::pipe::register(signal, ring).map_err(words)?;

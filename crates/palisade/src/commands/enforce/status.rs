@@ -87,7 +87,8 @@ fn status(
         let sum: &mut (u64, u64) = sums.entry(decider).or_default();
         *sum = (sum.0 + count.packets, sum.1 + count.bytes);
     }
-    status.rules = sums.into_iter().map(|(decider, (packets, bytes))| Rule::new(decider, packets, bytes)).collect();
+    status.rules =
+        sums.into_iter().map(|(decider, (packets, bytes))| Rule::new(decider, packets, bytes)).collect();
     status
 }
 

@@ -54,9 +54,9 @@ fn opens(state: Option<&State>) -> String {
     if world.take(&manifests).is_err() {
         return unknown;
     }
-    match (world.predicted(), world.predicted_without_policies()) {
-        (Some(now), Some(then)) => then.since(&now).words(Look { color: false, width: 116 }),
-        _ => format!("{} here may do what they like", plural(world.place.pods.len(), "pod")),
+    match world::changed(world.placed().as_ref(), world.placed_without_policies().as_ref()) {
+        Some(changed) => changed.words(Look { color: false, width: 116 }),
+        None => format!("{} here may do what they like", plural(world.place.pods.len(), "pod")),
     }
 }
 

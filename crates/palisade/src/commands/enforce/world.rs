@@ -1,6 +1,7 @@
 //! What manifests say about this machine: its node and pods, the index of everything, and this node's part of it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use palisade_agent::machine::network::{Ip, NetworkError};
 use palisade_agent::machine::{Finder, Place};
@@ -10,12 +11,10 @@ use palisade_dialects::thorium::Reading;
 use palisade_engine::delta::Delta;
 use palisade_engine::view::View;
 use palisade_engine::{Engine, Key};
-use palisade_lab::matrix::Matrix;
 use palisade_lab::place::Placed;
 use palisade_model::snapshot::{Objects, Snapshot};
-use std::sync::Arc;
 
-use super::super::changes::Predicted;
+use super::super::changes::{Changed, between};
 use super::files::{Manifests, manifests};
 
 /// This machine in the world of the manifests.
@@ -42,7 +41,7 @@ pub enum Step {
 /// With more pods than this, what opens and closes is not worked out: every pair of them would be asked about.
 const MOST_PODS: usize = 200;
 /// How many flows are asked about.
-const MOST_FLOWS: usize = 10_000;
+const MOST_FLOWS: usize = 50_000;
 
 // === impl World ===
 
@@ -84,6 +83,16 @@ impl World {
         Ok(Step::Whole(Box::new(self.part())))
     }
 
+    /// Looks at the machine again. Says whether it is another: take the manifests again then.
+    pub fn look_at_machine(&mut self) -> Result<bool, NetworkError> {
+        self.finder.look()
+    }
+
+    /// Whether nobody tells when there is something to look at.
+    pub fn has_namespaces(&self) -> bool {
+        self.finder.has_namespaces()
+    }
+
     /// This machine's part of the view.
     pub fn part(&self) -> View {
         self.view.part_of(&self.place.node)
@@ -94,23 +103,25 @@ impl World {
         self.objects.policies.len()
     }
 
-    /// What becomes of the connections that a lab would ask about; nothing if there are too many.
-    pub fn predicted(&self) -> Option<Predicted> {
-        predicted(self.objects.clone())
+    /// The world as a lab would build it, to ask about connections in it; nothing if that would be too many.
+    pub fn placed(&self) -> Option<Placed> {
+        placed(self.objects.clone())
     }
 
     /// The same without any policy.
-    pub fn predicted_without_policies(&self) -> Option<Predicted> {
-        predicted(Objects { policies: Vec::new(), ..self.objects.clone() })
+    pub fn placed_without_policies(&self) -> Option<Placed> {
+        placed(Objects { policies: Vec::new(), ..self.objects.clone() })
     }
 }
 
-fn predicted(objects: Objects) -> Option<Predicted> {
+fn placed(objects: Objects) -> Option<Placed> {
     let pods = objects.pods.len() + objects.workloads.len();
-    (pods <= MOST_PODS).then(|| {
-        let placed = Placed::new(objects);
-        Predicted::of(&placed, &Matrix::of(&placed, MOST_FLOWS))
-    })
+    (pods <= MOST_PODS).then(|| Placed::new(objects))
+}
+
+/// What opens and closes from one world to another, where both are known.
+pub fn changed(before: Option<&Placed>, now: Option<&Placed>) -> Option<Changed> {
+    Some(between(before?, now?, MOST_FLOWS))
 }
 
 /// The texts that a state remembers.

@@ -10,7 +10,7 @@ use palisade_lab::clean::Kept;
 use palisade_lab::matrix::Matrix;
 use palisade_lab::place::Placed;
 
-use super::super::changes::{Changed, Predicted};
+use super::super::changes::{Changed, between};
 use super::{print_now, words, world};
 use crate::cli::LabArgs;
 use crate::input;
@@ -28,7 +28,6 @@ pub fn stay(
     arguments: &LabArgs,
     lab: &mut Lab,
     placed: Placed,
-    matrix: &Matrix,
     stop: &AtomicBool,
     look: Look,
 ) -> Result<(), String> {
@@ -40,8 +39,7 @@ pub fn stay(
         "\nUp. Try:  palisade lab exec {pod} -- ip address     (Ctrl-C removes everything)\nwatching {} …\n",
         input::describe(&arguments.paths)
     ));
-    let mut before = Predicted::of(&placed, matrix);
-    drop(placed);
+    let mut before = placed;
     let mut seen = stamps(&arguments.paths);
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK);
@@ -63,7 +61,7 @@ pub fn stay(
 }
 
 /// Makes the lab what the manifests say now. Says which flows that opened and closed.
-fn follow(arguments: &LabArgs, lab: &mut Lab, before: &mut Predicted) -> Result<Changed, String> {
+fn follow(arguments: &LabArgs, lab: &mut Lab, before: &mut Placed) -> Result<Changed, String> {
     let (placed, found) = world(&arguments.paths, arguments.thorium)?;
     // A file that is being written, or with a mistake in it, takes nothing out of force.
     if let Some(error) = found.iter().find(|finding| finding.is_error()) {
@@ -73,9 +71,8 @@ fn follow(arguments: &LabArgs, lab: &mut Lab, before: &mut Predicted) -> Result<
     let matrix = Matrix::of(&placed, arguments.most_flows.max(1));
     lab.update(&placed, &matrix.outside).map_err(words)?;
     lab.kept(&placed, &arguments.paths).write().map_err(words)?;
-    let now = Predicted::of(&placed, &matrix);
-    let changed = now.since(before);
-    *before = now;
+    let changed = between(before, &placed, arguments.most_flows.max(1));
+    *before = placed;
     Ok(changed)
 }
 
