@@ -288,7 +288,16 @@ fn value_text(value: Value) -> String {
     match value {
         Value::Address(address) => address.to_string(),
         Value::Number(number) => number.to_string(),
-        Value::Interface(interface) => quoted(&interface.to_string()),
+        Value::Interface(interface) => interface_text(&interface.to_string()),
+    }
+}
+
+/// A star at the end would mean every interface whose name begins so.
+fn interface_text(name: &str) -> String {
+    let quoted = quoted(name);
+    match quoted.strip_suffix("*\"") {
+        Some(rest) => format!("{rest}\\*\""),
+        None => quoted,
     }
 }
 

@@ -8,7 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use palisade_model::address::Family;
 use rustix::io::Errno;
 
-use crate::kernel::netlink::{self, ACK, Messages, REQUEST, Socket};
+use crate::kernel::message::{self, ACK, Messages, REQUEST};
+use crate::kernel::netlink::Socket;
 use crate::kernel::{Connection, End, KernelError};
 use crate::program::{ICMP, ICMP6};
 
@@ -104,9 +105,9 @@ pub(crate) fn without(error: KernelError) -> KernelError {
 }
 
 fn connection(attributes: &[u8]) -> Option<Connection> {
-    let original = direction(netlink::attribute(attributes, ORIGINAL)?)?;
-    let reply = direction(netlink::attribute(attributes, REPLY)?)?;
-    let zone = netlink::attribute(attributes, ZONE).and_then(short);
+    let original = direction(message::attribute(attributes, ORIGINAL)?)?;
+    let reply = direction(message::attribute(attributes, REPLY)?)?;
+    let zone = message::attribute(attributes, ZONE).and_then(short);
     Some(Connection {
         protocol: original.protocol,
         source: original.source,
@@ -120,18 +121,18 @@ fn connection(attributes: &[u8]) -> Option<Connection> {
 }
 
 fn direction(attributes: &[u8]) -> Option<Direction> {
-    let addresses = netlink::attribute(attributes, ADDRESSES)?;
+    let addresses = message::attribute(attributes, ADDRESSES)?;
     let four = |kind| {
-        Some(IpAddr::from(Ipv4Addr::from(<[u8; 4]>::try_from(netlink::attribute(addresses, kind)?).ok()?)))
+        Some(IpAddr::from(Ipv4Addr::from(<[u8; 4]>::try_from(message::attribute(addresses, kind)?).ok()?)))
     };
     let six = |kind| {
-        Some(IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(netlink::attribute(addresses, kind)?).ok()?)))
+        Some(IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(message::attribute(addresses, kind)?).ok()?)))
     };
     let source = four(FOUR.0).or_else(|| six(SIX.0))?;
     let destination = four(FOUR.1).or_else(|| six(SIX.1))?;
-    let of_protocol = netlink::attribute(attributes, PROTOCOL)?;
-    let byte = |kind| netlink::attribute(of_protocol, kind)?.first().copied();
-    let number = |kind| netlink::attribute(of_protocol, kind).and_then(short);
+    let of_protocol = message::attribute(attributes, PROTOCOL)?;
+    let byte = |kind| message::attribute(of_protocol, kind)?.first().copied();
+    let number = |kind| message::attribute(of_protocol, kind).and_then(short);
     let protocol = byte(NUMBER)?;
     let (ports, icmp) = match icmp_of(protocol) {
         Some([identifier, kind, code]) => {
@@ -145,7 +146,7 @@ fn direction(attributes: &[u8]) -> Option<Direction> {
         source: End { address: source, port: ports.0 },
         destination: End { address: destination, port: ports.1 },
         icmp,
-        zone: netlink::attribute(attributes, OWN_ZONE).and_then(short),
+        zone: message::attribute(attributes, OWN_ZONE).and_then(short),
     })
 }
 

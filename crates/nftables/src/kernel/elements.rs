@@ -1,26 +1,14 @@
-//! Elements of sets and maps, as the kernel has them.
+//! Elements into messages and out of them: what comes and goes as one transaction, and what is in a set.
 //!
-//! A key is its fields one after the other, each filled up to four bytes if there are several. What an element that is more
-//! than one value looks like depends on the set:
-//!
-//! ```text
-//!   one field, no intervals        key
-//!   one field, intervals           key = first value, and another element: key = the value after the last, flag "end"
-//!   several fields, intervals      key = first values, key end = last values
-//! ```
-//!
-//! An interval that reaches to the last value of all has no end; nft marks it in a way of its own, so that such changes are left to
-//! nft ([`Shape::can_tell`]).
+//! This is the way that most changes take, without a process. What it cannot say, nft says ([`Shape::can_tell`]).
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-use palisade_model::address::Family;
 use rustix::io::Errno;
 
-use crate::kernel::netlink::{self, ACK, CREATE, EXCLUSIVE, Message, Messages, REQUEST, Socket};
+use crate::kernel::message::{self, ACK, CREATE, EXCLUSIVE, Message, Messages, REQUEST};
+use crate::kernel::netlink::Socket;
+use crate::kernel::shape::{Raw, Shape, Shapes, fields};
 use crate::patch::Patch;
-use crate::program::{Elements, FieldType, Interface, Key, Name, Set, Value, Verdict};
+use crate::program::{Elements, Name, Verdict};
 use crate::text::TABLE;
 
 /// The family `inet`.
@@ -75,157 +63,6 @@ const RETURN: i32 = -5;
 
 /// No message is longer than this: an attribute must be shorter than 64 KiB, and an error sends it back whole.
 const LONGEST: usize = 32 * 1024;
-
-/// How a set keeps what is in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Shape {
-    /// What a key is made of.
-    pub(crate) key: Vec<FieldType>,
-    pub(crate) interval: bool,
-    pub(crate) is_map: bool,
-}
-
-/// The shapes of sets; nothing for one that we would never make.
-pub(crate) type Shapes = BTreeMap<Name, Option<Shape>>;
-
-/// An element as it comes.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Raw {
-    key: Vec<u8>,
-    /// Before what begins with the same key.
-    begins: bool,
-    end: Option<Vec<u8>>,
-    verdict: Option<Verdict>,
-}
-
-// === impl Shape ===
-
-impl Shape {
-    pub(crate) fn of(set: &Set) -> Shape {
-        Shape { key: set.key.clone(), interval: set.interval, is_map: set.is_map }
-    }
-
-    /// Whether elements of this set are pairs of elements in the kernel.
-    fn in_pairs(&self) -> bool {
-        self.interval && self.key.len() == 1
-    }
-
-    /// Whether we can say this element ourselves; whatever we cannot, nft says or refuses.
-    fn can_tell(&self, key: &Key, verdict: Option<&Verdict>) -> bool {
-        let fits = |(field, (first, last)): (&FieldType, &(Value, Value))| {
-            is_of(*field, *first) && is_of(*field, *last) && first <= last && (self.interval || first == last)
-        };
-        let verdict_fits = match verdict {
-            None => !self.is_map,
-            Some(Verdict::Reject | Verdict::Map(..)) => false,
-            Some(_) => self.is_map,
-        };
-        key.len() == self.key.len()
-            && self.key.iter().zip(key).all(fits)
-            && verdict_fits
-            && (!self.in_pairs() || self.after(key).is_some())
-    }
-
-    /// The first value after an interval of one field, as bytes; none after the last of all.
-    fn after(&self, key: &Key) -> Option<Vec<u8>> {
-        let mut bytes = self.bytes(key.iter().map(|(_, last)| *last))?;
-        for byte in bytes.iter_mut().rev() {
-            let (next, overflowed) = byte.overflowing_add(1);
-            *byte = next;
-            if !overflowed {
-                return Some(bytes);
-            }
-        }
-        None
-    }
-
-    /// A key as bytes; nothing if it does not fit.
-    fn bytes(&self, values: impl Iterator<Item = Value>) -> Option<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(self.width());
-        for (field, value) in self.key.iter().zip(values) {
-            match (field, value) {
-                (FieldType::Address(Family::V4), Value::Address(IpAddr::V4(address))) => {
-                    bytes.extend(address.octets());
-                }
-                (FieldType::Address(Family::V6), Value::Address(IpAddr::V6(address))) => {
-                    bytes.extend(address.octets());
-                }
-                (FieldType::Port, Value::Number(number)) => bytes.extend(number.to_be_bytes()),
-                (FieldType::Interface, Value::Interface(interface)) => bytes.extend(interface.bytes()),
-                (_, Value::Number(number)) => bytes.push(u8::try_from(number).ok()?),
-                _ => return None,
-            }
-            if self.key.len() > 1 {
-                bytes.resize(bytes.len().next_multiple_of(4), 0);
-            }
-        }
-        Some(bytes)
-    }
-
-    /// How many bytes a key has.
-    fn width(&self) -> usize {
-        match self.key.as_slice() {
-            [one] => width(*one),
-            several => several.iter().map(|field| width(*field).next_multiple_of(4)).sum(),
-        }
-    }
-
-    /// The values of a key.
-    fn values(&self, bytes: &[u8]) -> Option<Vec<Value>> {
-        if bytes.len() != self.width() {
-            return None;
-        }
-        let mut values = Vec::with_capacity(self.key.len());
-        let mut at = 0;
-        for field in &self.key {
-            let width = width(*field);
-            let part = bytes.get(at..at + width)?;
-            values.push(match field {
-                FieldType::Address(Family::V4) => {
-                    Value::Address(Ipv4Addr::from(<[u8; 4]>::try_from(part).ok()?).into())
-                }
-                FieldType::Address(Family::V6) => {
-                    Value::Address(Ipv6Addr::from(<[u8; 16]>::try_from(part).ok()?).into())
-                }
-                FieldType::Port => Value::Number(u16::from_be_bytes(part.try_into().ok()?)),
-                FieldType::Interface => Value::Interface(Interface::new(netlink::name(part)?)?),
-                FieldType::Protocol | FieldType::IcmpType(_) | FieldType::IcmpCode(_) => {
-                    Value::Number(u16::from(*part.first()?))
-                }
-            });
-            at += width.next_multiple_of(4);
-        }
-        Some(values)
-    }
-
-    /// The elements that these say.
-    fn elements(&self, mut raw: Vec<Raw>) -> Option<Elements> {
-        let mut elements = Elements::new();
-        if !self.in_pairs() {
-            for element in raw {
-                let first = self.values(&element.key)?;
-                let last = element.end.map_or_else(|| Some(first.clone()), |end| self.values(&end))?;
-                elements.insert(first.into_iter().zip(last).collect(), element.verdict);
-            }
-            return Some(elements);
-        }
-        raw.sort();
-        let mut raw = raw.into_iter().peekable();
-        while let Some(element) = raw.next() {
-            // An end that ends nothing only says where the first interval does not begin.
-            if !element.begins {
-                continue;
-            }
-            let last = match raw.peek() {
-                Some(next) => before(&next.key)?,
-                None => vec![u8::MAX; self.width()],
-            };
-            let (first, last) = (self.values(&element.key)?, self.values(&last)?);
-            elements.insert(first.into_iter().zip(last).collect(), element.verdict);
-        }
-        Some(elements)
-    }
-}
 
 // === impl Patch ===
 
@@ -358,11 +195,11 @@ pub(crate) fn shapes(socket: &mut Socket) -> Result<Shapes, Errno> {
         |request| request.name(OF_TABLE, TABLE),
         |message, all| {
             let attributes = message.attributes();
-            let is_ours = netlink::attribute(attributes, OF_TABLE).and_then(netlink::name) == Some(TABLE);
-            let flags = netlink::attribute(attributes, SET_FLAGS).and_then(netlink::number).unwrap_or(0);
+            let is_ours = message::attribute(attributes, OF_TABLE).and_then(message::name) == Some(TABLE);
+            let flags = message::attribute(attributes, SET_FLAGS).and_then(message::number).unwrap_or(0);
             if is_ours && flags & ANONYMOUS == 0 {
-                let name = netlink::attribute(attributes, OF_SET).and_then(netlink::name);
-                let key = netlink::attribute(attributes, SET_KEY_TYPE).and_then(netlink::number);
+                let name = message::attribute(attributes, OF_SET).and_then(message::name);
+                let key = message::attribute(attributes, SET_KEY_TYPE).and_then(message::number);
                 let key = key.and_then(fields).filter(|_| flags & OTHER == 0);
                 let shape =
                     key.map(|key| Shape { key, interval: flags & INTERVALS != 0, is_map: flags & MAP != 0 });
@@ -393,19 +230,19 @@ pub(crate) fn read(socket: &mut Socket, name: &Name, shape: &Shape) -> Result<Op
 }
 
 fn raw_elements(message: &Message<'_>) -> Vec<Option<Raw>> {
-    let list = netlink::attribute(message.attributes(), LIST).unwrap_or_default();
-    netlink::attributes(list).map(|(_, element)| raw_element(element)).collect()
+    let list = message::attribute(message.attributes(), LIST).unwrap_or_default();
+    message::attributes(list).map(|(_, element)| raw_element(element)).collect()
 }
 
 fn raw_element(element: &[u8]) -> Option<Raw> {
-    let flags = netlink::attribute(element, ELEMENT_FLAGS).and_then(netlink::number).unwrap_or(0);
+    let flags = message::attribute(element, ELEMENT_FLAGS).and_then(message::number).unwrap_or(0);
     if flags & IS_REST != 0 {
         return None;
     }
-    let value = |kind| netlink::attribute(element, kind).and_then(|data| netlink::attribute(data, VALUE));
-    let verdict = match netlink::attribute(element, DATA) {
+    let value = |kind| message::attribute(element, kind).and_then(|data| message::attribute(data, VALUE));
+    let verdict = match message::attribute(element, DATA) {
         None => None,
-        Some(data) => Some(verdict(netlink::attribute(data, VERDICT)?)?),
+        Some(data) => Some(verdict(message::attribute(data, VERDICT)?)?),
     };
     Some(Raw {
         key: value(KEY)?.to_vec(),
@@ -428,8 +265,8 @@ fn code(verdict: &Verdict) -> Option<(i32, Option<&Name>)> {
 }
 
 fn verdict(attributes: &[u8]) -> Option<Verdict> {
-    let chain = || Some(Name::new(netlink::attribute(attributes, CHAIN).and_then(netlink::name)?));
-    let code = netlink::attribute(attributes, CODE)?;
+    let chain = || Some(Name::new(message::attribute(attributes, CHAIN).and_then(message::name)?));
+    let code = message::attribute(attributes, CODE)?;
     Some(match i32::from_be_bytes(code.try_into().ok()?) {
         ACCEPT => Verdict::Accept,
         DROP => Verdict::Drop,
@@ -440,59 +277,31 @@ fn verdict(attributes: &[u8]) -> Option<Verdict> {
     })
 }
 
-/// What a key is made of, from the number that nft keeps for itself: six bits a field, the first in the highest.
-fn fields(number: u32) -> Option<Vec<FieldType>> {
-    let mut fields = Vec::new();
-    let mut rest = number;
-    while rest != 0 {
-        fields.push(match rest & 0x3f {
-            7 => FieldType::Address(Family::V4),
-            8 => FieldType::Address(Family::V6),
-            12 => FieldType::Protocol,
-            13 => FieldType::Port,
-            14 => FieldType::IcmpType(Family::V4),
-            29 => FieldType::IcmpType(Family::V6),
-            32 => FieldType::IcmpCode(Family::V4),
-            33 => FieldType::IcmpCode(Family::V6),
-            41 => FieldType::Interface,
-            _ => return None,
-        });
-        rest >>= 6;
-    }
-    fields.reverse();
-    (!fields.is_empty()).then_some(fields)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn width(field: FieldType) -> usize {
-    match field {
-        FieldType::Address(Family::V4) => 4,
-        FieldType::Address(Family::V6) | FieldType::Interface => 16,
-        FieldType::Port => 2,
-        FieldType::Protocol | FieldType::IcmpType(_) | FieldType::IcmpCode(_) => 1,
-    }
-}
-
-/// Whether a field can have a value. A wildcard in the name of an interface means nothing to a set of ours.
-fn is_of(field: FieldType, value: Value) -> bool {
-    match (field, value) {
-        (FieldType::Address(family), Value::Address(address)) => Family::of(address) == family,
-        (FieldType::Port, Value::Number(_)) | (FieldType::Interface, Value::Interface(_)) => true,
-        (FieldType::Protocol | FieldType::IcmpType(_) | FieldType::IcmpCode(_), Value::Number(number)) => {
-            number <= u8::MAX.into()
+    #[test]
+    fn broken_elements_are_none() {
+        let verdict = Verdict::Jump("chain".into());
+        let mut writer = Writer { messages: Messages::default(), list: None, last: 0 };
+        writer.messages.begin(NEW_ELEMENTS, 0, 1, INET, 0);
+        let list = writer.messages.open_nested(LIST);
+        writer.element(&[1, 2], Some(&[3, 4]), Some(&verdict), IS_END);
+        writer.messages.close(list);
+        let whole = writer.messages.finish().unwrap();
+        let wanted = Raw { key: vec![1, 2], begins: false, end: Some(vec![3, 4]), verdict: Some(verdict) };
+        for at in 16..whole.len() {
+            for other in [0, 1, 3, 4, 0x7f, 0x80, 0xff] {
+                let mut bytes = whole.clone();
+                bytes[at] = other;
+                let read: Vec<Option<Raw>> =
+                    message::read(&bytes).flatten().flat_map(|message| raw_elements(&message)).collect();
+                assert!(read.len() < 9, "{read:?}");
+            }
         }
-        _ => false,
+        let read: Vec<Option<Raw>> =
+            message::read(&whole).flatten().flat_map(|message| raw_elements(&message)).collect();
+        assert_eq!(read, [Some(wanted)]);
     }
-}
-
-/// The value before one; nothing before the first.
-fn before(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut bytes = bytes.to_vec();
-    for byte in bytes.iter_mut().rev() {
-        let (next, overflowed) = byte.overflowing_sub(1);
-        *byte = next;
-        if !overflowed {
-            return Some(bytes);
-        }
-    }
-    None
 }

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
 
+use crate::kernel::shape::is_of;
 use crate::kernel::{Connection, Count, Counts, InForce, Kernel, KernelError};
 use crate::patch::Patch;
 use crate::program::{Elements, FieldType, Key, Name, Program, Set, Value, Verdict};
@@ -242,19 +243,6 @@ fn is_taken(set: &Set, key: &Key) -> bool {
         return before.into_iter().chain(after).any(|(other, _)| overlaps(other));
     }
     set.elements.keys().any(|other| holds(other, |part| part.0) || holds(other, |part| part.1))
-}
-
-fn is_of(field: FieldType, value: Value) -> bool {
-    match (field, value) {
-        (FieldType::Address(family), Value::Address(address)) => {
-            palisade_model::address::Family::of(address) == family
-        }
-        (FieldType::Interface, Value::Interface(_)) | (FieldType::Port, Value::Number(_)) => true,
-        (FieldType::Protocol | FieldType::IcmpType(_) | FieldType::IcmpCode(_), Value::Number(number)) => {
-            number <= u8::MAX.into()
-        }
-        _ => false,
-    }
 }
 
 /// Chains that lead to each other too deep, or in a circle, or into a base chain.

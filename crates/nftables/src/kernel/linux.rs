@@ -18,25 +18,16 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use crate::kernel::elements::{self, DELETE_TABLE, GET_TABLE, INET, NEW_TABLE, OF_TABLE, Shape, Shapes};
+use crate::kernel::elements::{self, DELETE_TABLE, GET_TABLE, INET, OF_TABLE};
 use crate::kernel::features::{Features, Version};
-use crate::kernel::netlink::{self, Socket};
+use crate::kernel::netlink::Socket;
 use crate::kernel::nft::Nft;
+use crate::kernel::shape::{Shape, Shapes};
 use crate::kernel::watch::{self, Heard, Watch};
-use crate::kernel::{Connection, Count, Counts, InForce, Kernel, KernelError, conntrack};
+use crate::kernel::{Connection, Counts, InForce, Kernel, KernelError, conntrack, counters, listing};
 use crate::patch::Patch;
-use crate::program::{Name, Program};
+use crate::program::{Name, Program, Set};
 use crate::text::TABLE;
-
-/// Asks for objects; what is said of one.
-const GET_OBJECT: u16 = NEW_TABLE | 19;
-const OBJECT_NAME: u16 = 2;
-const OBJECT_KIND: u16 = 3;
-const OBJECT_DATA: u16 = 4;
-/// The kind of object that counts, and what it says.
-const COUNTER: u32 = 1;
-const BYTES: u16 = 1;
-const PACKETS: u16 = 2;
 
 /// Up from this kernel a chain is free as soon as nothing leads to it.
 const RELEASES_AT_ONCE: Version = Version::new(6, 2, 0);
@@ -45,8 +36,9 @@ const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(2);
 /// How long what could not be removed is left alone, if nothing else needs nft meanwhile.
 const LEFT_ALONE: Duration = Duration::from_secs(1);
-/// From so many elements on a change may be too much for those who listen.
+/// From so many elements on, telling about each takes the kernel longer than the change itself.
 const MANY: usize = 1000;
+const ASK_GENERATION: &str = "cannot ask for the generation of tables";
 
 /// What nft says when something cannot go because something leads to it.
 const IN_USE: &str = "Device or resource busy";
@@ -66,6 +58,17 @@ pub struct Linux {
     left: Patch,
     tried: Instant,
     releases_late: bool,
+}
+
+/// How a change of ours is told from those of others ([`watch`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ToldBy {
+    /// By the socket, which is ours.
+    Socket,
+    /// By the socket, which is probably that of a process of ours; if it is another, by the generation.
+    Either,
+    /// By the generation, while nobody listens.
+    Generation,
 }
 
 // === impl Linux ===
@@ -165,29 +168,30 @@ impl Linux {
     }
 
     /// Does something that changes our table, and finds out whether somebody else does so too. It says through which socket it
-    /// went; `counted` is for what is much, or whose socket may have another number.
+    /// went.
     fn change<T>(
         &mut self,
-        counted: bool,
+        told_by: ToldBy,
         change: impl FnOnce(&mut Linux) -> (u32, Result<T, KernelError>),
     ) -> Result<T, KernelError> {
-        let before = match counted {
-            true => Some(self.talk("cannot ask for the generation", watch::generation)?),
-            false => None,
-        };
+        if told_by == ToldBy::Socket {
+            self.open()?;
+            let (port, done) = change(self);
+            if self.listen()?.is_of_others(Some(port)) {
+                self.disturbances += 1;
+            }
+            return done;
+        }
+        let before = self.talk(ASK_GENERATION, watch::generation)?;
         self.look()?;
+        self.hear(|watch| if told_by == ToldBy::Generation { watch.pause() } else { Ok(()) })?;
         let (port, done) = change(self);
+        self.hear(|watch| if told_by == ToldBy::Generation { watch.resume() } else { Ok(()) })?;
         let heard = self.listen()?;
-        if heard.is_of_others(Some(port)) {
-            let after = match before.filter(|_| done.is_ok()) {
-                Some(before) => {
-                    let after = self.talk("cannot ask for the generation", watch::generation)?;
-                    Some(after.wrapping_sub(before))
-                }
-                None => None,
-            };
-            // One transaction more than before: that is ours, whatever its socket is called, and all that was heard is about it.
-            if after != Some(1) {
+        if told_by == ToldBy::Generation || heard.is_of_others(Some(port)) {
+            let after = self.talk(ASK_GENERATION, watch::generation)?;
+            // One transaction more than before, if ours was done: that is ours, and all that was heard is about it.
+            if after.wrapping_sub(before) != u32::from(done.is_ok()) {
                 self.disturbances += 1;
             }
         }
@@ -203,8 +207,12 @@ impl Linux {
     }
 
     fn listen(&mut self) -> Result<Heard, KernelError> {
+        self.hear(Watch::listen)
+    }
+
+    fn hear<T>(&mut self, hear: impl FnOnce(&mut Watch) -> Result<T, Errno>) -> Result<T, KernelError> {
         self.open()?;
-        let heard = self.watch.as_mut().map_or(Err(Errno::BADF), Watch::listen);
+        let heard = self.watch.as_mut().map_or(Err(Errno::BADF), hear);
         heard.map_err(|error| {
             // Until it is open again, anything may happen.
             self.watch = None;
@@ -213,9 +221,10 @@ impl Linux {
         })
     }
 
-    /// A text, as one transaction.
-    fn transaction(&mut self, text: &str) -> Result<(), KernelError> {
-        self.change(true, |linux| match linux.nft.transaction(text) {
+    /// A text with so many elements, as one transaction.
+    fn transaction(&mut self, text: &str, elements: usize) -> Result<(), KernelError> {
+        let told_by = if elements > MANY { ToldBy::Generation } else { ToldBy::Either };
+        self.change(told_by, |linux| match linux.nft.transaction(text) {
             Ok(ran) => (ran.process, ran.said.map(|_| ())),
             // It may have been done or not: if it was, that counts as somebody else's.
             Err(error) => (0, Err(error)),
@@ -228,7 +237,8 @@ impl Linux {
             Some(shapes) => shapes,
             None => self.talk("cannot read what sets there are", elements::shapes)?,
         };
-        let moved = self.change(patch.moves() > MANY, |linux| {
+        let told_by = if patch.moves() > MANY { ToldBy::Generation } else { ToldBy::Socket };
+        let moved = self.change(told_by, |linux| {
             let moved =
                 linux.talk("cannot change elements", |socket| match patch.messages(socket, &shapes) {
                     Some((messages, first, last)) => socket.ask(messages, first, last).map(|()| true),
@@ -259,7 +269,8 @@ impl Linux {
         whole.no_sets.extend(self.left.no_sets.iter().filter(is_back).cloned());
         whole.no_counters.extend(self.left.no_counters.difference(&patch.counters).cloned());
         let mut left = Patch::default();
-        match self.transaction(&format!("{before}{}", whole.text())) {
+        let elements = patch.moves() + count_elements(&patch.sets);
+        match self.transaction(&format!("{before}{}", whole.text()), elements) {
             Err(KernelError::Busy(said)) if said.contains(IN_USE) => {
                 if !self.releases_late {
                     return Err(KernelError::Refused(said));
@@ -267,7 +278,7 @@ impl Linux {
                 let shapes = self.shapes.as_ref();
                 let is_map = |name: &Name| Some(shapes?.get(name)?.as_ref()?.is_map);
                 let text = format!("{before}{}", whole.text_without_removals(is_map));
-                self.transaction(&text)?;
+                self.transaction(&text, elements)?;
                 left = whole.split_removals();
                 self.tried = Instant::now();
             }
@@ -279,6 +290,21 @@ impl Linux {
         }
         self.left = left;
         Ok(())
+    }
+
+    /// Our table in nft's words, without elements and counts.
+    ///
+    /// Asked for one table, nft 1.0.6 reads all elements even though it leaves them out; asked for all of a family it does not. But
+    /// there may be something of others that it cannot read.
+    fn listing(&mut self) -> Result<String, KernelError> {
+        let of_all = self.nft.list(&["-s", "-t", "list", "ruleset", "inet"]).map(|all| listing::ours(&all));
+        match of_all {
+            Ok(Some(listing)) => Ok(listing),
+            Ok(None) | Err(KernelError::System { .. } | KernelError::Refused(_)) => {
+                self.nft.list(&["-s", "-t", "list", "table", "inet", TABLE])
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// What is in our table, if nobody changes it meanwhile.
@@ -294,7 +320,7 @@ impl Linux {
             self.shapes = None;
             return Ok(None);
         }
-        let listing = self.nft.list(&["-s", "-t", "list", "table", "inet", TABLE])?;
+        let listing = self.listing()?;
         let shapes = self.talk("cannot read what sets there are", elements::shapes)?;
         let mut all = BTreeMap::new();
         for (name, shape) in &shapes {
@@ -312,7 +338,7 @@ impl Linux {
             all.insert(name.clone(), read.ok_or_else(strange)?);
         }
         self.shapes = Some(shapes);
-        Ok(Some(InForce { structure: in_order(&listing, &self.left), elements: all }))
+        Ok(Some(InForce { structure: listing::in_order(&listing, &self.left), elements: all }))
     }
 }
 
@@ -321,7 +347,7 @@ impl Kernel for Linux {
         if let Some(dangling) = program.dangling() {
             return Err(KernelError::Refused(dangling));
         }
-        let done = self.transaction(&program.replace_with(counts));
+        let done = self.transaction(&program.replace_with(counts), count_elements(&program.sets));
         self.shapes = None;
         match done {
             Ok(()) => {
@@ -364,22 +390,13 @@ impl Kernel for Linux {
     }
 
     fn counts(&mut self) -> Result<Counts, KernelError> {
-        let all = self.talk("cannot read counters", |socket| {
-            let ours = |request: &mut netlink::Messages| {
-                request.name(OF_TABLE, TABLE);
-                request.attribute(OBJECT_KIND, &COUNTER.to_be_bytes());
-            };
-            socket.dump(GET_OBJECT, INET, ours, |message, all| {
-                all.extend(count(message.attributes()));
-                Ok(())
-            })
-        })?;
+        let all = self.talk("cannot read counters", counters::list)?;
         let left = &self.left.no_counters;
         Ok(all.into_iter().filter(|(name, _)| !left.contains(name)).collect())
     }
 
     fn remove(&mut self) -> Result<bool, KernelError> {
-        let removed = self.change(true, |linux| {
+        let removed = self.change(ToldBy::Either, |linux| {
             let removed = linux.talk("cannot remove our table", |socket| {
                 elements::transaction(socket, DELETE_TABLE, |request| request.name(OF_TABLE, TABLE))
             });
@@ -416,33 +433,6 @@ impl Kernel for Linux {
     }
 }
 
-fn count(attributes: &[u8]) -> Option<(Name, Count)> {
-    let ours = netlink::attribute(attributes, OF_TABLE).and_then(netlink::name) == Some(TABLE);
-    let kind = netlink::attribute(attributes, OBJECT_KIND).and_then(netlink::number);
-    let name = netlink::attribute(attributes, OBJECT_NAME).and_then(netlink::name)?;
-    let data = netlink::attribute(attributes, OBJECT_DATA)?;
-    let number = |kind| Some(u64::from_be_bytes(netlink::attribute(data, kind)?.try_into().ok()?));
-    let count = Count { packets: number(PACKETS)?, bytes: number(BYTES)? };
-    (ours && kind == Some(COUNTER)).then(|| (Name::new(name), count))
-}
-
-/// A listing in an order that does not depend on what came when, so that a program that was patched is the same as one that was put
-/// there as a whole; and without what is only still there because it could not go yet.
-fn in_order(listing: &str, left: &Patch) -> String {
-    let is_left = |block: &str| {
-        let mut words = block.split_whitespace();
-        match (words.next(), words.next()) {
-            (Some("chain"), Some(name)) => left.no_chains.contains(name),
-            (Some("set" | "map"), Some(name)) => left.no_sets.contains(name),
-            (Some("counter"), Some(name)) => left.no_counters.contains(name),
-            _ => false,
-        }
-    };
-    // A part begins after one tab and ends with a closing brace after one tab; all inside has two.
-    let body = listing.split_once('\n').map_or("", |(_, body)| body);
-    let body = body.trim_end().strip_suffix('}').unwrap_or(body);
-    let mut blocks: Vec<&str> =
-        body.split("\n\t}").map(str::trim).filter(|block| !block.is_empty() && !is_left(block)).collect();
-    blocks.sort_unstable();
-    blocks.iter().map(|block| format!("{block}\n}}\n")).collect()
+fn count_elements(sets: &BTreeMap<Name, Set>) -> usize {
+    sets.values().map(|set| set.elements.len()).sum()
 }

@@ -5,15 +5,19 @@
 //!                               └─► Fake    in memory; one suite of tests keeps it equal to the real thing
 //! ```
 //!
-//! Everything here is about our own table. Nobody else's is read or touched.
+//! Everything here is about our own table. Nobody else's is ever changed.
 
 mod conntrack;
+mod counters;
 mod elements;
 mod fake;
 pub mod features;
 mod linux;
+mod listing;
+mod message;
 mod netlink;
 mod nft;
+mod shape;
 mod watch;
 
 use std::collections::BTreeMap;

@@ -5,6 +5,9 @@
 //! have it already, for processes of other containers have the same numbers. So there is a second way: each
 //! transaction raises the generation of all tables by one, and if it rose by one while nft worked, then that was nft.
 //!
+//! The kernel writes a message for each element that comes or goes while somebody listens, which takes it longer than the change itself.
+//! So nobody listens during a large change of ours, and the generation alone says whether there was another.
+//!
 //! What is lost because too much happened counts as somebody else's, unless the generation says otherwise. It only ever costs
 //! another look at the table.
 
@@ -13,7 +16,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 
 use crate::kernel::elements::{INET, NEW_TABLE, OF_TABLE, SUBSYSTEM};
-use crate::kernel::netlink::{self, Message, Socket};
+use crate::kernel::message::{self, Message};
+use crate::kernel::netlink::Socket;
 use crate::text::TABLE;
 
 /// The group of listeners to nftables, which has the number 7, as a bit.
@@ -41,6 +45,16 @@ pub(crate) struct Heard {
 impl Watch {
     pub(crate) fn open() -> Result<Watch, Errno> {
         Ok(Watch(Socket::listening(GROUP)?))
+    }
+
+    /// Does not listen for a while. The socket is the same, for those who wait for it.
+    pub(crate) fn pause(&self) -> Result<(), Errno> {
+        self.0.listen_to(0)
+    }
+
+    /// Listens again.
+    pub(crate) fn resume(&self) -> Result<(), Errno> {
+        self.0.listen_to(GROUP)
     }
 
     /// What there is to hear now.
@@ -73,7 +87,7 @@ impl Heard {
     }
 
     fn take(&mut self, bytes: &[u8]) {
-        for message in netlink::read(bytes) {
+        for message in message::read(bytes) {
             match message {
                 Ok(message) if !is_about_ours(&message) || self.ports.last() == Some(&message.port) => {}
                 Ok(message) => self.ports.push(message.port),
@@ -88,7 +102,7 @@ fn is_about_ours(message: &Message<'_>) -> bool {
     message.kind >> 8 == SUBSYSTEM
         && message.kind != NEW_GENERATION
         && message.family() == Some(INET)
-        && netlink::attribute(message.attributes(), OF_TABLE).and_then(netlink::name) == Some(TABLE)
+        && message::attribute(message.attributes(), OF_TABLE).and_then(message::name) == Some(TABLE)
 }
 
 /// The generation of all tables of this network.
@@ -97,6 +111,6 @@ pub(crate) fn generation(socket: &mut Socket) -> Result<u32, Errno> {
         GET_GENERATION,
         0,
         |_| {},
-        |message| netlink::attribute(message.attributes(), GENERATION).and_then(netlink::number),
+        |message| message::attribute(message.attributes(), GENERATION).and_then(message::number),
     )
 }

@@ -1,0 +1,43 @@
+//! What the counters of our table say.
+
+use rustix::io::Errno;
+
+use crate::kernel::Count;
+use crate::kernel::elements::{INET, NEW_TABLE, OF_TABLE};
+use crate::kernel::message::{self, Messages};
+use crate::kernel::netlink::Socket;
+use crate::program::Name;
+use crate::text::TABLE;
+
+/// Asks for objects; what is said of one.
+const GET_OBJECT: u16 = NEW_TABLE | 19;
+const OBJECT_NAME: u16 = 2;
+const OBJECT_KIND: u16 = 3;
+const OBJECT_DATA: u16 = 4;
+/// The kind of object that counts, and what it says.
+const COUNTER: u32 = 1;
+const BYTES: u16 = 1;
+const PACKETS: u16 = 2;
+
+/// All of them; none if there is no table.
+pub(crate) fn list(socket: &mut Socket) -> Result<Vec<(Name, Count)>, Errno> {
+    let ours = |request: &mut Messages| {
+        request.name(OF_TABLE, TABLE);
+        request.attribute(OBJECT_KIND, &COUNTER.to_be_bytes());
+    };
+    socket.dump(GET_OBJECT, INET, ours, |message, all| {
+        // Kernels that do not choose tell of everything.
+        all.extend(count(message.attributes()));
+        Ok(())
+    })
+}
+
+fn count(attributes: &[u8]) -> Option<(Name, Count)> {
+    let ours = message::attribute(attributes, OF_TABLE).and_then(message::name) == Some(TABLE);
+    let kind = message::attribute(attributes, OBJECT_KIND).and_then(message::number);
+    let name = message::attribute(attributes, OBJECT_NAME).and_then(message::name)?;
+    let data = message::attribute(attributes, OBJECT_DATA)?;
+    let number = |kind| Some(u64::from_be_bytes(message::attribute(data, kind)?.try_into().ok()?));
+    let count = Count { packets: number(PACKETS)?, bytes: number(BYTES)? };
+    (ours && kind == Some(COUNTER)).then(|| (Name::new(name), count))
+}
