@@ -167,7 +167,9 @@ fn files_that_are_half_written_broken_or_gone_take_nothing_out_of_force() {
     machine.write("policy.yaml", "kind: {");
     enforcer.complains("policy.yaml:1:8");
     assert!(!machine.connects("job", 80));
-    until("the trouble", || machine.status()["trouble"][0].as_str().is_some_and(|why| why.contains("policy.yaml")));
+    until("the trouble", || {
+        machine.status()["trouble"][0].as_str().is_some_and(|why| why.contains("policy.yaml"))
+    });
     // Empty, as after a full disk.
     machine.write("policy.yaml", "");
     enforcer.complains("policy.yaml: is empty");
