@@ -61,8 +61,10 @@ pub struct Done {
     pub took: Duration,
     /// How many connections were cut.
     pub cut: usize,
-    /// What did not work in the end. If it was not only the cutting, what was in force before is in force.
+    /// Why it does not go into the kernel, if it does not. What was in force before is in force.
     pub failed: Option<KernelError>,
+    /// Why connections could not be cut, if they could not. That is tried again.
+    pub uncut: Option<KernelError>,
 }
 
 /// What went into the kernel.
@@ -97,6 +99,7 @@ impl Done {
         self.took += next.took;
         self.cut += next.cut;
         self.failed = next.failed.or(self.failed.take());
+        self.uncut = next.uncut.or(self.uncut.take());
     }
 }
 
@@ -412,7 +415,7 @@ impl<K: Kernel> Enforcement<K> {
             }
             Err(error) => {
                 self.uncut = std::mem::take(&mut self.uncut).and(touched);
-                done.failed = Some(error);
+                done.uncut = Some(error);
             }
         }
         done

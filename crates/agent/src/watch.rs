@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 
@@ -173,6 +173,14 @@ impl Survey {
             survey.path(path, is_read, 0);
         }
         survey
+    }
+
+    /// Whether a file was changed less than so long ago.
+    pub fn is_newer_than(&self, age: Duration) -> bool {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = since.saturating_sub(age);
+        let limit = (i64::try_from(since.as_secs()).unwrap_or(i64::MAX), i64::from(since.subsec_nanos()));
+        self.stamps.values().any(|(.., seconds, nanoseconds)| (*seconds, *nanoseconds) > limit)
     }
 
     fn path(&mut self, path: &Path, is_read: fn(&Path) -> bool, depth: usize) {

@@ -394,3 +394,72 @@ fn a_pod_that_comes_later_is_found_by_its_namespace() {
     until("the pod to reach db", || machine.connects("late", 80));
     until("the pod", || machine.status()["pods"][2]["addresses"][0] == "10.77.0.9");
 }
+
+/// What neither the policy of before nor the next one allows never passes, whatever happens to whoever enforces; and what both
+/// allow always does. `ENFORCE_ROUNDS` says how many updates; every eighth ends with a kill.
+#[test]
+#[ignore = "needs root, nft and ip: make kernel"]
+fn nothing_passes_that_no_policy_allows_while_policies_change_and_enforcers_are_killed() {
+    let rounds: u64 = std::env::var("ENFORCE_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(48);
+    let machine = Machine::new();
+    // Both let web reach port 81 and nobody any UDP; they differ in everything else.
+    let policies = [
+        POLICY.replace("port: 80}", "port: 81}"),
+        format!(
+            "{}---\n{}",
+            POLICY.replace("port: 80}", "port: 80}, {port: 81}"),
+            POLICY.replace("name: db}", "name: more}").replace("app: web", "app: job").replace("80", "82")
+        ),
+        POLICY
+            .replace("[{podSelector: {matchLabels: {app: web}}}]", "[{podSelector: {}}]")
+            .replace("80", "81"),
+    ];
+    machine.write("policy.yaml", &policies[0]);
+    let mut enforcer = machine.enforce(&[]);
+    enforcer.says("watching");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let stopped = || stop.load(std::sync::atomic::Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        let arrived = scope.spawn(|| machine.count_udp(5000, &stopped));
+        let sent = scope.spawn(|| machine.send_udp("job", 5000, &stopped));
+        let reached = scope.spawn(|| {
+            let (mut tried, mut failed) = (0u64, 0u64);
+            while !stopped() {
+                tried += 1;
+                failed += u64::from(!machine.connects_patiently("web", 81));
+            }
+            (tried, failed)
+        });
+        let mut dice = 7u64;
+        let (mut kills, mut update) = (0, 0);
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            while update < rounds {
+                update += 1;
+                dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                machine
+                    .write("policy.yaml", &policies[usize::try_from(dice >> 33).unwrap() % policies.len()]);
+                std::thread::sleep(Duration::from_millis((dice >> 40) % 60));
+                if update % 8 == 0 {
+                    enforcer.signal("KILL");
+                    enforcer.code();
+                    kills += 1;
+                    enforcer = machine.enforce(&[]);
+                    if dice >> 50 & 1 == 0 {
+                        enforcer.says("watching");
+                    }
+                }
+            }
+        }));
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        let (arrived, sent, (tried, failed)) =
+            (arrived.join().unwrap(), sent.join().unwrap(), reached.join().unwrap());
+        println!(
+            "{update} updates, {kills} kills: {sent} packets sent, {arrived} arrived; {tried} connections, {failed} failed"
+        );
+        assert!(result.is_ok());
+        assert!(sent > 100 && tried > 3, "{sent} packets, {tried} connections");
+        assert_eq!((arrived, failed), (0, 0));
+    });
+    enforcer.says("watching");
+    assert!(machine.connects("web", 81));
+}

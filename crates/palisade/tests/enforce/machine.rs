@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -33,7 +34,7 @@ static MACHINES: AtomicU32 = AtomicU32::new(0);
 pub struct Machine {
     pub node: String,
     root: PathBuf,
-    pods: RefCell<Vec<String>>,
+    pods: Mutex<Vec<String>>,
 }
 
 /// What a command said.
@@ -67,7 +68,7 @@ impl Machine {
         let root = std::env::temp_dir().join(&node);
         let _ = fs::remove_dir_all(&root);
         fs::create_dir_all(root.join("etc")).unwrap();
-        let machine = Machine { node, root, pods: RefCell::default() };
+        let machine = Machine { node, root, pods: Mutex::default() };
         ip(&["netns", "add", &machine.node]);
         let node = &machine.node;
         ip(&["-n", node, "link", "set", "lo", "up"]);
@@ -107,7 +108,7 @@ impl Machine {
         let (node, pod) = (&self.node, format!("{}-{name}", self.node));
         let near = format!("v{name}");
         ip(&["netns", "add", &pod]);
-        self.pods.borrow_mut().push(pod.clone());
+        self.pods.lock().unwrap().push(pod.clone());
         ip(&["-n", node, "link", "add", &near, "type", "veth", "peer", "name", "eth0", "netns", &pod]);
         ip(&["-n", &pod, "address", "add", &format!("{address}/32"), "dev", "eth0"]);
         ip(&["-n", &pod, "link", "set", "eth0", "up"]);
@@ -145,6 +146,34 @@ impl Machine {
     /// Whether a pod reaches a port of db.
     pub fn connects(&self, pod: &str, port: u16) -> bool {
         self.try_connect(pod, port, Duration::from_millis(300)).is_some()
+    }
+
+    /// The same with the time that a machine under load may take.
+    pub fn connects_patiently(&self, pod: &str, port: u16) -> bool {
+        self.try_connect(pod, port, Duration::from_secs(5)).is_some()
+    }
+
+    /// How many packets come to db on a port.
+    pub fn count_udp(&self, port: u16, stopped: &(dyn Fn() -> bool + Sync)) -> u64 {
+        let socket = inside(&format!("{}-db", self.node), || UdpSocket::bind((DB, port))).unwrap().unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        let (mut count, mut buffer) = (0, [0; 16]);
+        while !stopped() {
+            count += u64::from(socket.recv(&mut buffer).is_ok());
+        }
+        count
+    }
+
+    /// Sends packets to db on a port, and says how many.
+    pub fn send_udp(&self, pod: &str, port: u16, stopped: &(dyn Fn() -> bool + Sync)) -> u64 {
+        let pod = format!("{}-{pod}", self.node);
+        let socket = inside(&pod, || UdpSocket::bind("0.0.0.0:0")).unwrap().unwrap();
+        let mut count = 0;
+        while !stopped() {
+            count += u64::from(socket.send_to(b"x", (DB, port)).is_ok());
+            std::thread::sleep(Duration::from_micros(300));
+        }
+        count
     }
 
     /// A connection to a port of db.
@@ -259,7 +288,7 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        for name in self.pods.borrow().iter().chain([&self.node]) {
+        for name in self.pods.lock().unwrap().iter().chain([&self.node]) {
             let _ = Command::new("ip").args(["netns", "delete", name]).status();
         }
         let _ = fs::remove_dir_all(&self.root);

@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use palisade_agent::counted::deciders;
 use palisade_agent::enforcement::program_digest;
@@ -39,8 +39,10 @@ pub struct Enforcer {
     unfinished: bool,
     since: u64,
     changed: u64,
-    /// What has not been written to disk, since when.
-    unwritten: Option<Instant>,
+    /// Whether what is in force is another than what is remembered on disk.
+    unwritten: bool,
+    /// Whether what the kernel has to say about it is still missing there.
+    incomplete: bool,
     figures: Figures,
 }
 
@@ -50,9 +52,6 @@ enum Force {
     /// Only while the one becomes the other.
     Changes,
 }
-
-/// How long a state may wait for what the kernel has to say about it.
-const WAITS: Duration = Duration::from_secs(3);
 
 // === impl Enforcer ===
 
@@ -72,7 +71,8 @@ impl Enforcer {
             unfinished: false,
             since: now(),
             changed: now(),
-            unwritten: None,
+            unwritten: false,
+            incomplete: false,
             figures: Figures::default(),
         }
     }
@@ -108,7 +108,7 @@ impl Enforcer {
 
     /// Whether there is something to see to soon.
     pub fn is_unsettled(&self) -> bool {
-        self.unwritten.is_some() || matches!(&self.force, Force::Is(force) if force.is_unsettled())
+        self.unwritten || matches!(&self.force, Force::Is(force) if force.is_unsettled())
     }
 
     /// Something to wait for: tables change.
@@ -139,20 +139,18 @@ impl Enforcer {
                 self.said.warning("what was in force stays in force");
             }
             if told {
-                self.unwritten.get_or_insert_with(Instant::now);
+                self.unwritten = true;
             }
             return false;
         };
-        let warned = reservations(&manifests.found, self.said.err);
+        self.said.reservations(&reservations(&manifests.found, self.said.err));
         self.manifests = manifests;
         let what = names(&look.changed);
         let first = !self.is_begun();
         let done = self.put();
-        if first && !warned.is_empty() {
-            self.said.warning(warned.trim_end().trim_start_matches("warning: "));
-        }
         if let Some(done) = done {
             self.changed = now();
+            self.write_state();
             self.report(&done, begun, if first { None } else { Some(&what) });
         }
         true
@@ -160,19 +158,22 @@ impl Enforcer {
 
     /// Looks whether the machine has other interfaces or addresses, or its pods have.
     pub fn look_at_machine(&mut self, begun: Instant) {
-        if !self.is_begun() {
+        // Nothing can be placed before there are files; and what could not be placed is tried again.
+        if self.manifests.sources.is_empty() {
             return;
         }
+        let first = !self.is_begun();
         let before = self.world.place.clone();
-        match self.world.look_at_machine() {
-            Ok(false) => return,
-            Ok(true) => {}
-            Err(error) => return self.said.notes([format!("{error}; the machine counts as it was")]),
+        let looked = self.world.look_at_machine();
+        let wrong = looked.as_ref().err().map(|error| format!("{error}; the machine counts as it was"));
+        self.said.notes("looking", wrong);
+        if !first && !matches!(looked, Ok(true)) {
+            return;
         }
         if let Some(done) = self.put()
-            && (self.world.place != before || done.wrote != Wrote::Nothing)
+            && (first || self.world.place != before || done.wrote != Wrote::Nothing)
         {
-            self.report(&done, begun, Some("this machine"));
+            self.report(&done, begun, if first { None } else { Some("this machine") });
         }
     }
 
@@ -186,10 +187,11 @@ impl Enforcer {
         let step = match self.world.take(&self.manifests) {
             Ok(step) => step,
             Err(error) => {
-                self.said.error(&format!("{error}; what was in force stays in force"));
+                self.said.notes("placing", [format!("{error}; what was in force stays in force")]);
                 return None;
             }
         };
+        self.said.notes("placing", None);
         let place = &self.world.place;
         let (wiring, own, node) = (place.wiring.clone(), place.own.clone(), place.node.clone());
         let done = match std::mem::replace(&mut self.force, Force::Changes) {
@@ -221,17 +223,16 @@ impl Enforcer {
             Force::Is(force) => force.live().lacks().iter().cloned().collect(),
             _ => Vec::new(),
         };
-        self.said.notes(self.world.place.notes.iter().cloned().chain(lacks));
-        self.unwritten.get_or_insert_with(Instant::now);
+        self.said.notes("machine", self.world.place.notes.iter().cloned());
+        self.said.notes("lacks", lacks);
+        self.unwritten = true;
         Some(done)
     }
 
     /// Says what a change came to, and what it opened and closed. The kernel has it already: this is for people.
     fn report(&mut self, done: &Done, begun: Instant, changed: Option<&str>) {
         let time = after(begun);
-        if let Some(error) = &done.failed {
-            self.said.error(&format!("{error}; what was in force stays in force, and it is tried again"));
-        }
+        self.failed(done);
         let cut = match done.cut {
             0 => String::new(),
             count => format!(", {} cut", plural(count, "connection")),
@@ -264,6 +265,18 @@ impl Enforcer {
         }
     }
 
+    /// Says what did not work, once.
+    fn failed(&mut self, done: &Done) {
+        let behind = self.is_behind();
+        let failed = done.failed.as_ref().map(|error| match behind {
+            true => format!("{error}; what was in force stays in force, and it is tried again"),
+            false => format!("{error}; whether the table is as it was left is not known"),
+        });
+        let uncut = done.uncut.as_ref();
+        let uncut = uncut.map(|error| format!("{error}; connections that are denied now are cut later"));
+        self.said.notes("kernel", failed.into_iter().chain(uncut));
+    }
+
     /// Sees to it that the kernel has what it should.
     pub fn mend(&mut self) {
         let Force::Is(force) = &mut self.force else { return };
@@ -274,21 +287,25 @@ impl Enforcer {
             0 => String::new(),
             count => format!(", {} cut", plural(count, "connection")),
         };
-        match (&done.failed, repaired) {
-            (Some(error), _) if !was_behind => self.said.error(&format!("{error}; it is tried again")),
-            (Some(_), _) => {}
-            (None, Some(why)) => {
+        let is_behind = force.behind().is_some();
+        // What is still as wrong as it was needs no other word.
+        if !(is_behind && done.failed.is_none()) {
+            self.failed(&done);
+        }
+        match (is_behind, repaired) {
+            (true, _) => {}
+            (false, Some(why)) => {
                 self.said
                     .line(&format!("somebody changed our table ({why}): repaired{cut}, {}", after(begun)));
             }
-            (None, None) if was_behind => self.said.line(&format!("works again{cut}, {}", after(begun))),
-            (None, None) if done.cut > 0 => {
+            (false, None) if was_behind => self.said.line(&format!("works again{cut}, {}", after(begun))),
+            (false, None) if done.cut > 0 => {
                 self.said.line(&format!("{} cut", plural(done.cut, "connection")));
             }
             _ => {}
         }
         if repaired.is_some() || was_behind {
-            self.unwritten.get_or_insert_with(Instant::now);
+            self.unwritten = true;
         }
     }
 
@@ -296,7 +313,7 @@ impl Enforcer {
         if let Force::Is(force) = &mut self.force {
             let done = force.tidy();
             if done.wrote != Wrote::Nothing {
-                self.unwritten.get_or_insert_with(Instant::now);
+                self.unwritten = true;
             }
         }
     }
@@ -330,15 +347,16 @@ impl Enforcer {
         reading.text()
     }
 
-    /// Writes what is in force to disk, once the kernel has said what our table is; or at once.
-    pub fn write_state(&mut self, at_once: bool) {
-        let Some(since) = self.unwritten else { return };
+    /// Writes what is in force to disk: at once, because the next enforcer needs something to fall back on; and again when the kernel has
+    /// said what our table is.
+    pub fn write_state(&mut self) {
         let Force::Is(force) = &self.force else { return };
         let remembered = force.remembered();
-        if remembered.is_none() && !at_once && since.elapsed() < WAITS {
+        if !(self.unwritten || self.incomplete && remembered.is_some()) {
             return;
         }
-        self.unwritten = None;
+        self.unwritten = false;
+        self.incomplete = remembered.is_none();
         let mut state = world::state(&self.manifests, &self.world.place, &self.paths);
         let live = force.live();
         state.since = self.since;
@@ -353,17 +371,17 @@ impl Enforcer {
         state.elements = elements_digest(live.program().sets.iter().map(|(name, set)| (name, &set.elements)));
         let counters = deciders(live.program()).into_iter();
         state.counters = counters.map(|(name, decider)| (name.to_string(), decider)).collect();
-        if let Err(error) = state.write(&self.folder) {
-            self.said.notes([format!("what is in force cannot be remembered: {error}")]);
-        }
+        let wrong = state.write(&self.folder).err();
+        self.said
+            .notes("state", wrong.map(|error| format!("what is in force cannot be remembered: {error}")));
     }
 
     /// Before the end: what the next enforcer needs to know.
     pub fn leave(&mut self) {
         if let Force::Is(force) = &mut self.force {
             force.settle();
-            self.unwritten.get_or_insert_with(Instant::now);
-            self.write_state(true);
+            self.unwritten = true;
+            self.write_state();
         }
     }
 }

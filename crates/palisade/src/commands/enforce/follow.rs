@@ -15,7 +15,7 @@ use palisade_agent::watch::{Survey, Watch};
 use palisade_nftables::kernel::Linux;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::super::{NO, YES};
+use super::super::{NO, UNANSWERED, YES};
 use super::enforcer::Enforcer;
 use crate::Outcome;
 use crate::cli::{ColorChoice, EnforceArgs};
@@ -25,6 +25,9 @@ use crate::print::time::seconds;
 /// How long nothing more must be saved before files are read, and how long that may take.
 const STILL: Duration = Duration::from_millis(4);
 const PATIENCE: Duration = Duration::from_millis(10);
+/// How old a file must be at the start, and how long to wait for that.
+const SETTLED: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(1);
 /// How often to look at everything that nobody tells about.
 const LOOK: Duration = Duration::from_secs(2);
 /// How often to see to what is not settled yet.
@@ -56,9 +59,10 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
         Ok(state) => enforcer.remember(state),
         Err(error) => enforcer.said.warning(&format!("what was in force is not known: {error}")),
     }
+    let paths: Vec<PathBuf> = arguments.input.files.iter().map(PathBuf::from).collect();
     let outcome = match arguments.once {
-        true => Ok(once(&mut enforcer)),
-        false => stay(arguments, &mut enforcer, &signals, scrapes),
+        true => Ok(once(&mut enforcer, &paths)),
+        false => stay(arguments, &mut enforcer, &paths, &signals, scrapes),
     };
     enforcer.leave();
     drop(lock);
@@ -75,21 +79,26 @@ fn missing(kernel: &mut Linux) -> Result<(), String> {
     Err(format!("nothing can be enforced here:{}", lacks.concat()))
 }
 
-fn once(enforcer: &mut Enforcer) -> Outcome {
+fn once(enforcer: &mut Enforcer, paths: &[PathBuf]) -> Outcome {
     let outcome = |code| Outcome { out: String::new(), err: String::new(), code };
-    if !enforcer.reload(&|_| false, Instant::now(), false) && !enforcer.is_begun() {
-        enforcer.said.error("nothing is written: the files have errors");
-        return outcome(NO);
+    settled(paths);
+    enforcer.reload(&|_| false, Instant::now(), false);
+    match (enforcer.is_begun(), enforcer.has_problems()) {
+        (false, true) => enforcer.said.error("nothing is written: the files have errors"),
+        (false, false) => enforcer.said.error("nothing is written"),
+        _ => {}
     }
-    if enforcer.is_behind() {
-        return outcome(super::super::UNANSWERED);
-    }
-    outcome(if enforcer.has_problems() { NO } else { YES })
+    outcome(match (enforcer.has_problems(), enforcer.is_begun() && !enforcer.is_behind()) {
+        (true, _) => NO,
+        (false, true) => YES,
+        (false, false) => UNANSWERED,
+    })
 }
 
 fn stay(
     arguments: &EnforceArgs,
     enforcer: &mut Enforcer,
+    paths: &[PathBuf],
     signals: &Signals,
     mut scrapes: Option<Scrapes>,
 ) -> Result<Outcome, String> {
@@ -97,10 +106,9 @@ fn stay(
         let what = what.to_owned();
         move |error: std::io::Error| format!("cannot listen to {what}: {error}")
     };
-    let paths: Vec<PathBuf> = arguments.input.files.iter().map(PathBuf::from).collect();
     let mut watch = Watch::new().map_err(failed("what happens to files"))?;
     let mut links = Links::new().map_err(failed("what happens to interfaces"))?;
-    let mut survey = Survey::of(&paths, input::is_read);
+    let mut survey = settled(paths);
     watch.set(&survey.folders);
     enforcer.reload(&|path| watch.is_written(path), Instant::now(), false);
     if !enforcer.is_begun() {
@@ -126,17 +134,17 @@ fn stay(
         }
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
-            let now = Survey::of(&paths, input::is_read);
+            let now = Survey::of(paths, input::is_read);
             read |= now.stamps != survey.stamps || enforcer.is_unfinished();
-            machine.extend(enforcer.has_namespaces().then(Instant::now));
+            machine.extend((enforcer.has_namespaces() || !enforcer.is_begun()).then(Instant::now));
         }
         if read {
             loop {
-                survey = Survey::of(&paths, input::is_read);
+                survey = Survey::of(paths, input::is_read);
                 let new = watch.set(&survey.folders);
                 enforcer.reload(&|path| watch.is_written(path), begun, asked);
                 // In a folder that was not watched yet, something may have happened before it was.
-                if !(new && Survey::of(&paths, input::is_read) != survey) {
+                if !(new && Survey::of(paths, input::is_read) != survey) {
                     break;
                 }
             }
@@ -156,10 +164,26 @@ fn stay(
         if let Some(scrapes) = &mut scrapes {
             scrapes.answer(|| enforcer.metrics());
         }
-        enforcer.write_state(false);
+        enforcer.write_state();
     }
-    enforcer.said.line("ended; the rules stay in force (`palisade enforce stop` removes them)");
+    enforcer.said.line(match enforcer.is_begun() {
+        true => "ended; the rules stay in force (`palisade enforce stop` removes them)",
+        false => "ended; nothing was written",
+    });
     Ok(Outcome { out: String::new(), err: String::new(), code: YES })
+}
+
+/// The files once none of them was changed just now: whoever writes one may be in the middle of it, and nobody was there yet to
+/// notice.
+fn settled(paths: &[PathBuf]) -> Survey {
+    let begun = Instant::now();
+    loop {
+        let survey = Survey::of(paths, input::is_read);
+        if begun.elapsed() > LONGEST || !survey.is_newer_than(SETTLED) {
+            return survey;
+        }
+        std::thread::sleep(SETTLED / 4);
+    }
 }
 
 /// Waits a moment until whoever saves files has saved them all.

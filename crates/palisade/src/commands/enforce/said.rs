@@ -1,6 +1,6 @@
 //! What is said while enforcing: on standard output what happens, on standard error what is wrong, each once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use crate::cli::ColorChoice;
@@ -12,7 +12,8 @@ use crate::print::time::clock;
 pub struct Said {
     pub out: Look,
     pub err: Look,
-    notes: BTreeSet<String>,
+    /// By what they are about.
+    notes: BTreeMap<&'static str, BTreeSet<String>>,
     problems: Vec<String>,
 }
 
@@ -23,7 +24,7 @@ impl Said {
         Said {
             out: Look::stdout(color),
             err: Look::stderr(color),
-            notes: BTreeSet::new(),
+            notes: BTreeMap::new(),
             problems: Vec::new(),
         }
     }
@@ -45,13 +46,21 @@ impl Said {
         self.complain(&self.err.warning("warning:"), text);
     }
 
-    /// What is odd now: what was not before is said.
-    pub fn notes(&mut self, notes: impl IntoIterator<Item = String>) {
+    /// What is odd about something now: what was not before is said.
+    pub fn notes(&mut self, about: &'static str, notes: impl IntoIterator<Item = String>) {
         let now: BTreeSet<String> = notes.into_iter().collect();
-        for note in now.difference(&self.notes) {
+        let before = self.notes.insert(about, now.clone()).unwrap_or_default();
+        for note in now.difference(&before) {
             self.warning(note);
         }
-        self.notes = now;
+    }
+
+    /// What another part of the program says about the files, in its own lines.
+    pub fn reservations(&mut self, text: &str) {
+        let now: BTreeSet<String> = [text.to_owned()].into_iter().filter(|text| !text.is_empty()).collect();
+        if self.notes.insert("files", now.clone()).unwrap_or_default() != now {
+            self.raw(text);
+        }
     }
 
     /// What is wrong with the files now: said if it is not what was wrong before. Says whether it is.
