@@ -59,6 +59,8 @@ pub struct Done {
     pub wrote: Wrote,
     /// How long that took.
     pub took: Duration,
+    /// When it was in force.
+    pub at: Option<Instant>,
     /// How many connections were cut.
     pub cut: usize,
     /// Why it does not go into the kernel, if it does not. What was in force before is in force.
@@ -97,6 +99,7 @@ impl Done {
             _ => Wrote::Nothing,
         };
         self.took += next.took;
+        self.at = next.at.or(self.at);
         self.cut += next.cut;
         self.failed = next.failed.or(self.failed.take());
         self.uncut = next.uncut.or(self.uncut.take());
@@ -319,6 +322,7 @@ impl<K: Kernel> Enforcement<K> {
         match self.retrying(|kernel| kernel.patch(patch)) {
             Ok(()) => {
                 done.took = begun.elapsed();
+                done.at = Some(Instant::now());
                 done.wrote = Wrote::Patch;
                 self.figures.patches.took(done.took);
                 if !patch.is_elements_only() {
@@ -356,6 +360,7 @@ impl<K: Kernel> Enforcement<K> {
         match retrying(&mut self.kernel, &mut self.figures, |kernel| kernel.replace(program, &counts)) {
             Ok(()) => {
                 done.took += begun.elapsed();
+                done.at = Some(Instant::now());
                 done.wrote = Wrote::Replace;
                 self.figures.replaces.took(begun.elapsed());
                 self.structure = None;

@@ -37,13 +37,15 @@ pub struct Survey {
     pub stamps: BTreeMap<PathBuf, Stamp>,
 }
 
-/// What matters in a folder: some names, or all.
+/// What matters in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Matters {
     /// Whatever happens there.
     All,
-    /// What happens to these.
+    /// What happens to these files, and who comes and goes.
     Only(BTreeSet<OsString>),
+    /// Whether these, which are folders or links, come and go: what others write beside them is not even told.
+    Comings(BTreeSet<OsString>),
 }
 
 /// How a file looks from outside: device, inode, size, and when it was changed.
@@ -54,16 +56,20 @@ const WRITES: Duration = Duration::from_secs(10);
 /// How deep folders may nest, and links lead on.
 const DEEPEST: usize = 64;
 
-/// What happens that matters. (Modifications only tell that a file is being written.)
-const EVENTS: WatchFlags = WatchFlags::CLOSE_WRITE
-    .union(WatchFlags::MODIFY)
-    .union(WatchFlags::ATTRIB)
-    .union(WatchFlags::CREATE)
+/// As much is heard at once; whoever writes without end must not be listened to without end.
+const MOST_EVENTS: usize = 10_000;
+
+/// Who comes and goes.
+const COMINGS: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE)
     .union(WatchFlags::MOVE)
     .union(WatchFlags::DELETE_SELF)
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR);
+
+/// What happens that matters. (Modifications only tell that a file is being written.)
+const EVENTS: WatchFlags =
+    WatchFlags::CLOSE_WRITE.union(WatchFlags::MODIFY).union(WatchFlags::ATTRIB).union(COMINGS);
 
 // === impl Watch ===
 
@@ -80,7 +86,12 @@ impl Watch {
         let mut new = false;
         for (folder, matters) in folders {
             // What cannot be watched is found by looking now and then.
-            let Ok(watch) = inotify::add_watch(&self.inotify, folder, EVENTS) else { continue };
+            let flags = match matters {
+                // The same folder may be watched for more, under another name.
+                Matters::Comings(_) => COMINGS.union(WatchFlags::MASK_ADD),
+                _ => EVENTS.union(WatchFlags::MASK_ADD),
+            };
+            let Ok(watch) = inotify::add_watch(&self.inotify, folder, flags) else { continue };
             new |= !self.watched.get(&watch).is_some_and(|known| known.contains_key(folder));
             now.entry(watch).or_default().insert(folder.clone(), matters.clone());
         }
@@ -97,7 +108,7 @@ impl Watch {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut events: Vec<(i32, ReadFlags, Option<OsString>)> = Vec::new();
         let mut reader = Reader::new(&self.inotify, &mut buffer);
-        loop {
+        while events.len() < MOST_EVENTS {
             match reader.next() {
                 Ok(event) => {
                     let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()).to_owned());
@@ -125,7 +136,7 @@ impl Watch {
         let Some(name) = name else { return true };
         let matters = |matters: &Matters| match matters {
             Matters::All => true,
-            Matters::Only(names) => names.contains(name),
+            Matters::Only(names) | Matters::Comings(names) => names.contains(name),
         };
         let paths: Vec<PathBuf> =
             known.iter().filter(|(_, what)| matters(what)).map(|(folder, _)| folder.join(name)).collect();
@@ -160,6 +171,28 @@ impl AsFd for Watch {
 /// A file that was just made, which nobody has written to. A link to one that is there is no such file.
 fn is_empty_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && file.len() == 0 && file.nlink() == 1)
+}
+
+// === impl Matters ===
+
+impl Matters {
+    /// Both.
+    fn and(self, other: Matters) -> Matters {
+        match (self, other) {
+            (Matters::All, _) | (_, Matters::All) => Matters::All,
+            (Matters::Comings(mut one), Matters::Comings(other)) => {
+                one.extend(other);
+                Matters::Comings(one)
+            }
+            (
+                Matters::Only(mut one) | Matters::Comings(mut one),
+                Matters::Only(other) | Matters::Comings(other),
+            ) => {
+                one.extend(other);
+                Matters::Only(one)
+            }
+        }
+    }
 }
 
 // === impl Survey ===
@@ -208,10 +241,14 @@ impl Survey {
         while let (Some(above), Some(name)) = (at.parent(), at.file_name()) {
             let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
             if above.is_dir() {
-                let own = self.folders.entry(above.to_owned());
-                if let Matters::Only(names) = own.or_insert_with(|| Matters::Only(BTreeSet::new())) {
-                    names.insert(name.to_owned());
-                }
+                let lasting = fs::symlink_metadata(at).is_ok_and(|at| at.is_dir() || at.is_symlink());
+                let names = BTreeSet::from([name.to_owned()]);
+                let new = if lasting { Matters::Comings(names) } else { Matters::Only(names) };
+                let both = match self.folders.remove(above) {
+                    Some(before) => before.and(new),
+                    None => new,
+                };
+                self.folders.insert(above.to_owned(), both);
                 return;
             }
             at = above;
@@ -285,6 +322,22 @@ mod tests {
         let file = fs::File::create(&path).unwrap();
         assert!(!watch.changed() && watch.is_written(&path));
         drop(file);
+        assert!(watch.changed());
+    }
+
+    #[test]
+    fn what_others_write_beside_a_folder_is_not_listened_to() {
+        let folder = Folder::new("beside");
+        fs::create_dir(folder.0.join("etc")).unwrap();
+        let mut watch = watch(&[folder.0.join("etc")]);
+        let mut log = fs::File::create(folder.0.join("log")).unwrap();
+        for _ in 0..100 {
+            log.write_all(b"x").unwrap();
+        }
+        assert!(!watch.changed() && watch.writing.is_empty());
+        fs::rename(folder.0.join("etc"), folder.0.join("other")).unwrap();
+        assert!(watch.changed());
+        fs::rename(folder.0.join("other"), folder.0.join("etc")).unwrap();
         assert!(watch.changed());
     }
 

@@ -460,6 +460,6 @@ fn nothing_passes_that_no_policy_allows_while_policies_change_and_enforcers_are_
         assert!(sent > 100 && tried > 3, "{sent} packets, {tried} connections");
         assert_eq!((arrived, failed), (0, 0));
     });
-    enforcer.says("watching");
+    until("the last one", || machine.status()["running"] == true);
     assert!(machine.connects("web", 81));
 }

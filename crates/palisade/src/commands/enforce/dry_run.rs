@@ -32,7 +32,7 @@ struct Now {
 pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, String> {
     let look = Look::stderr(color);
     let mut files = Files::new(&arguments.input.files, arguments.thorium);
-    let found = files.look(&|_| false);
+    let found = files.look(input::read(&arguments.input.files), &|_| false);
     let Some(manifests) = found.manifests else {
         let err = found.problems.iter().map(|problem| format!("{problem}\n")).collect::<String>();
         return Ok(Outcome {

@@ -2,13 +2,14 @@
 
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use palisade_agent::counted::deciders;
 use palisade_agent::enforcement::program_digest;
 use palisade_agent::figures::Figures;
 use palisade_agent::metrics::Reading;
 use palisade_agent::state::{State, digest, now};
+use palisade_agent::watch::Watch;
 use palisade_agent::{Done, Enforcement, Remembered, Wrote};
 use palisade_lab::place::Placed;
 use palisade_nftables::kernel::Linux;
@@ -16,11 +17,12 @@ use palisade_nftables::program::{Elements, Name, Program};
 
 use super::super::reservations::reservations;
 use super::files::{Files, Manifests};
-use super::follow::after;
 use super::said::Said;
 use super::world::{self, Step, World};
 use crate::cli::{ColorChoice, EnforceArgs};
+use crate::input::{self, Input};
 use crate::print::diagnostics::plural;
+use crate::print::time::seconds;
 
 pub struct Enforcer {
     pub said: Said,
@@ -52,6 +54,9 @@ enum Force {
     /// Only while the one becomes the other.
     Changes,
 }
+
+/// How often files are read that change meanwhile.
+const TRIES: usize = 20;
 
 // === impl Enforcer ===
 
@@ -120,8 +125,14 @@ impl Enforcer {
     }
 
     /// Reads the files again and puts in force what is new. Says whether anything was.
-    pub fn reload(&mut self, is_written: &dyn Fn(&Path) -> bool, begun: Instant, asked: bool) -> bool {
-        let look = self.files.look(is_written);
+    pub fn reload(&mut self, watch: Option<&mut Watch>, begun: Instant, asked: bool) -> bool {
+        let look = match watch {
+            Some(watch) => {
+                let input = read_still(&self.paths, watch);
+                self.files.look(input, &|path| watch.is_written(path))
+            }
+            None => self.files.look(input::read(&self.paths), &|_| false),
+        };
         self.unfinished = look.unfinished;
         let wrong = !look.problems.is_empty();
         let told = self.said.problems(look.problems.clone());
@@ -149,9 +160,10 @@ impl Enforcer {
         let first = !self.is_begun();
         let done = self.put();
         if let Some(done) = done {
+            let time = done.at.unwrap_or_else(Instant::now).saturating_duration_since(begun);
             self.changed = now();
             self.write_state();
-            self.report(&done, begun, if first { None } else { Some(&what) });
+            self.report(&done, time, if first { None } else { Some(&what) });
         }
         true
     }
@@ -173,7 +185,7 @@ impl Enforcer {
         if let Some(done) = self.put()
             && (first || self.world.place != before || done.wrote != Wrote::Nothing)
         {
-            self.report(&done, begun, if first { None } else { Some("this machine") });
+            self.report(&done, begun.elapsed(), if first { None } else { Some("this machine") });
         }
     }
 
@@ -230,8 +242,8 @@ impl Enforcer {
     }
 
     /// Says what a change came to, and what it opened and closed. The kernel has it already: this is for people.
-    fn report(&mut self, done: &Done, begun: Instant, changed: Option<&str>) {
-        let time = after(begun);
+    fn report(&mut self, done: &Done, time: Duration, changed: Option<&str>) {
+        let time = seconds(time);
         self.failed(done);
         let cut = match done.cut {
             0 => String::new(),
@@ -247,7 +259,7 @@ impl Enforcer {
             return;
         }
         match changed {
-            Some(what) => self.said.line(&format!("{what} changed: {words}{cut}, {time}")),
+            Some(what) => self.said.line(&format!("{what} changed: {words}{cut}, in force after {time}")),
             None => {
                 let how = match done.wrote {
                     Wrote::Nothing => "was in force already, so nothing is written",
@@ -259,7 +271,6 @@ impl Enforcer {
                 };
                 let pods = plural(self.world.place.pods.len(), "pod");
                 let node = &self.world.place.node;
-                let time = crate::print::time::seconds(begun.elapsed());
                 self.said.line(&format!("{policies} for {pods} on node {node}: {how}{cut} ({time})"));
             }
         }
@@ -295,10 +306,14 @@ impl Enforcer {
         match (is_behind, repaired) {
             (true, _) => {}
             (false, Some(why)) => {
-                self.said
-                    .line(&format!("somebody changed our table ({why}): repaired{cut}, {}", after(begun)));
+                self.said.line(&format!(
+                    "somebody changed our table ({why}): repaired{cut}, in force after {}",
+                    seconds(begun.elapsed())
+                ));
             }
-            (false, None) if was_behind => self.said.line(&format!("works again{cut}, {}", after(begun))),
+            (false, None) if was_behind => {
+                self.said.line(&format!("works again{cut}, in force after {}", seconds(begun.elapsed())));
+            }
             (false, None) if done.cut > 0 => {
                 self.said.line(&format!("{} cut", plural(done.cut, "connection")));
             }
@@ -382,6 +397,19 @@ impl Enforcer {
             force.settle();
             self.unwritten = true;
             self.write_state();
+        }
+    }
+}
+
+/// The files, read while nothing happened to them: whoever writes one would otherwise be noticed only after half of it was read. Who
+/// writes all the time is not waited for.
+fn read_still(paths: &[String], watch: &mut Watch) -> Input {
+    let mut tries = 0;
+    loop {
+        let input = input::read(paths);
+        tries += 1;
+        if !watch.changed() || tries == TRIES {
+            return input;
         }
     }
 }

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use palisade_dialects::load::load;
+use palisade_dialects::load::{add, load};
+use palisade_dialects::object::{Loaded, Lowered};
 use palisade_dialects::source::Limits;
 use palisade_dialects::source::tree::Source;
 use palisade_dialects::thorium::Reading;
@@ -19,7 +20,7 @@ use palisade_model::diagnostic::Diagnostic;
 use palisade_model::snapshot::Objects;
 
 use super::super::reservations::is_unfit;
-use crate::input::{self, Input};
+use crate::input::Input;
 
 /// The texts of some paths.
 #[derive(Debug)]
@@ -27,10 +28,20 @@ pub struct Files {
     paths: Vec<String>,
     thorium: Reading,
     good: BTreeMap<Arc<str>, Arc<Source>>,
+    /// What was read of each the last time: one file is saved, and all others are as they were.
+    read: BTreeMap<Arc<str>, FileObjects>,
     /// Whether there is anything to fall back on.
     begun: bool,
     /// Whether anybody has been told what they say.
     told: bool,
+}
+
+/// A text, its objects, and what was found in it.
+#[derive(Debug)]
+struct FileObjects {
+    source: Arc<Source>,
+    objects: Vec<Loaded>,
+    found: Vec<Diagnostic>,
 }
 
 /// What the texts say.
@@ -72,6 +83,7 @@ impl Files {
             paths: paths.to_vec(),
             thorium: thorium.into(),
             good: BTreeMap::new(),
+            read: BTreeMap::new(),
             begun: false,
             told: false,
         }
@@ -84,9 +96,8 @@ impl Files {
         self.begun = true;
     }
 
-    /// Reads all of them.
-    pub fn look(&mut self, is_written: &dyn Fn(&Path) -> bool) -> Look {
-        let mut input = input::read(&self.paths);
+    /// Takes what was read of them.
+    pub fn look(&mut self, mut input: Input, is_written: &dyn Fn(&Path) -> bool) -> Look {
         let mut look = Look { manifests: None, problems: Vec::new(), unfinished: false, changed: Vec::new() };
         let mut chosen = self.choose(&mut input, is_written, &mut look);
         // At the beginning there is nothing to fall back on: all or nothing.
@@ -182,14 +193,34 @@ impl Files {
         own.map(|(name, source)| (Arc::clone(name), Arc::clone(source))).collect()
     }
 
-    fn put_together(&self, chosen: &BTreeMap<Arc<str>, Arc<Source>>) -> Manifests {
+    fn put_together(&mut self, chosen: &BTreeMap<Arc<str>, Arc<Source>>) -> Manifests {
         // In the order asked for: of two that say the same the later one counts.
         let mut sources: Vec<&Arc<Source>> = chosen.values().collect();
         sources.sort_by_key(|source| {
             let of = self.paths.iter().position(|path| is_below(source.name(), path));
             (of, Path::new(&**source.name()))
         });
-        manifests(sources.into_iter(), self.thorium)
+        self.read.retain(|name, _| chosen.contains_key(name));
+        for source in &sources {
+            let name = source.name();
+            if self.read.get(name).is_none_or(|read| read.source.text() != source.text()) {
+                self.read.insert(Arc::clone(name), FileObjects::of(source));
+            }
+        }
+        // Thorium's documents have no names that would tell them apart: they are read together.
+        let mut read = sources.iter().filter_map(|source| self.read.get(source.name()));
+        if read.clone().any(FileObjects::is_of_thorium) {
+            return manifests(sources.into_iter(), self.thorium);
+        }
+        let (mut world, mut found) = (World::default(), Vec::new());
+        world.thorium = self.thorium;
+        for file in &mut read {
+            found.extend(file.found.iter().cloned());
+            for object in &file.objects {
+                add(object.clone(), &mut world, &mut found);
+            }
+        }
+        Manifests::of(world, sources.into_iter().cloned().collect(), found)
     }
 
     fn accept(&mut self, chosen: BTreeMap<Arc<str>, Arc<Source>>, manifests: Manifests, look: &mut Look) {
@@ -207,19 +238,39 @@ impl Files {
     }
 }
 
+// === impl FileObjects ===
+
+impl FileObjects {
+    fn of(source: &Arc<Source>) -> FileObjects {
+        let (mut world, mut found) = (World::default(), Vec::new());
+        load(source, &Limits::default(), &mut world, &mut found);
+        FileObjects { source: Arc::clone(source), objects: world.iter().cloned().collect(), found }
+    }
+
+    fn is_of_thorium(&self) -> bool {
+        self.objects.iter().any(|object| matches!(object.lowered, Lowered::Thorium(_)))
+    }
+}
+
+// === impl Manifests ===
+
+impl Manifests {
+    fn of(world: World, sources: Vec<Arc<Source>>, mut found: Vec<Diagnostic>) -> Manifests {
+        found.extend(world.review());
+        let machines = world.machines();
+        Manifests { sources, objects: world.into_objects(), machines, found }
+    }
+}
+
 /// What these texts say together.
 pub fn manifests<'s>(sources: impl Iterator<Item = &'s Arc<Source>>, thorium: Reading) -> Manifests {
-    let mut world = World::default();
+    let (mut world, mut found) = (World::default(), Vec::new());
     world.thorium = thorium;
-    let limits = Limits::default();
-    let mut manifests = Manifests { sources: sources.cloned().collect(), ..Manifests::default() };
-    for source in &manifests.sources {
-        load(source, &limits, &mut world, &mut manifests.found);
+    let sources: Vec<Arc<Source>> = sources.cloned().collect();
+    for source in &sources {
+        load(source, &Limits::default(), &mut world, &mut found);
     }
-    manifests.found.extend(world.review());
-    manifests.machines = world.machines();
-    manifests.objects = world.into_objects();
-    manifests
+    Manifests::of(world, sources, found)
 }
 
 fn is_blank(source: &Source) -> bool {
@@ -252,6 +303,10 @@ mod tests {
             fs::write(self.0.join(name), text).unwrap();
         }
 
+        fn read(&self) -> Input {
+            crate::input::read(&[self.0.display().to_string()])
+        }
+
         fn files(&self) -> Files {
             Files::new(&[self.0.display().to_string()], Reading::Document)
         }
@@ -280,13 +335,13 @@ mod tests {
         folder.write("a.yaml", CLOSED);
         folder.write("b.yaml", "kind: {");
         let mut files = folder.files();
-        let look = files.look(&nobody);
+        let look = files.look(folder.read(), &nobody);
         assert!(look.manifests.is_none() && look.problems.len() == 1, "{look:?}");
         folder.write("b.yaml", POD);
-        let look = files.look(&nobody);
+        let look = files.look(folder.read(), &nobody);
         assert_eq!(policies(&look), Some(1));
         assert!(look.problems.is_empty());
-        assert!(files.look(&nobody).manifests.is_none(), "nothing is new");
+        assert!(files.look(folder.read(), &nobody).manifests.is_none(), "nothing is new");
     }
 
     #[test]
@@ -295,21 +350,21 @@ mod tests {
         folder.write("a.yaml", CLOSED);
         folder.write("b.yaml", POD);
         let mut files = folder.files();
-        files.look(&nobody);
+        files.look(folder.read(), &nobody);
         // Half of it, and without what says that it is a policy.
         for broken in
             ["apiVersion: networking.k8s.io/v1\nkind: Netw", "apiVersion: networking.k8s.io/v1\n", "", ": {"]
         {
             folder.write("a.yaml", broken);
             folder.write("b.yaml", &format!("{POD}---\n{}", CLOSED.replace("name: db", "name: web")));
-            let look = files.look(&nobody);
+            let look = files.look(folder.read(), &nobody);
             assert_eq!(policies(&look), Some(2), "{broken}: {look:?}");
             assert_eq!(look.problems.len(), 1, "{broken}: {look:?}");
             folder.write("b.yaml", POD);
-            assert_eq!(policies(&files.look(&nobody)), Some(1), "{broken}");
+            assert_eq!(policies(&files.look(folder.read(), &nobody)), Some(1), "{broken}");
         }
         fs::remove_file(folder.0.join("a.yaml")).unwrap();
-        assert_eq!(policies(&files.look(&nobody)), Some(0));
+        assert_eq!(policies(&files.look(folder.read(), &nobody)), Some(0));
     }
 
     #[test]
@@ -317,10 +372,10 @@ mod tests {
         let folder = Folder::new("writing");
         folder.write("a.yaml", CLOSED);
         let mut files = folder.files();
-        files.look(&nobody);
+        files.look(folder.read(), &nobody);
         folder.write("a.yaml", POD);
         folder.write("new.yaml", "kind: Po");
-        let look = files.look(&|_| true);
+        let look = files.look(folder.read(), &|_| true);
         assert!(look.manifests.is_none() && look.unfinished && look.problems.is_empty(), "{look:?}");
     }
 
@@ -329,16 +384,35 @@ mod tests {
         let folder = Folder::new("gone");
         folder.write("a.yaml", CLOSED);
         let mut files = folder.files();
-        files.look(&nobody);
+        files.look(folder.read(), &nobody);
         fs::remove_file(folder.0.join("a.yaml")).unwrap();
-        let look = files.look(&nobody);
+        let look = files.look(folder.read(), &nobody);
         assert!(look.manifests.is_none() && look.problems[0].contains("stays"), "{look:?}");
         fs::remove_dir(&folder.0).unwrap();
-        let look = files.look(&nobody);
+        let look = files.look(folder.read(), &nobody);
         assert!(look.manifests.is_none() && look.problems[0].contains("stays"), "{look:?}");
         fs::create_dir(&folder.0).unwrap();
         folder.write("b.yaml", POD);
-        assert_eq!(policies(&files.look(&nobody)), Some(0));
+        assert_eq!(policies(&files.look(folder.read(), &nobody)), Some(0));
+    }
+
+    #[test]
+    fn an_object_in_two_files_is_said_and_the_later_file_counts() {
+        let folder = Folder::new("twice");
+        folder.write("a.yaml", CLOSED);
+        folder.write("b.yaml", &CLOSED.replace("Ingress", "Egress"));
+        let mut files = folder.files();
+        let manifests = files.look(folder.read(), &nobody).manifests.unwrap();
+        assert_eq!(
+            (manifests.objects.policies.len(), manifests.found.len()),
+            (1, 1),
+            "{:?}",
+            manifests.found
+        );
+        assert_eq!(manifests.found[0].code.id, "S0012");
+        fs::remove_file(folder.0.join("b.yaml")).unwrap();
+        let manifests = files.look(folder.read(), &nobody).manifests.unwrap();
+        assert_eq!((manifests.objects.policies.len(), manifests.found.len()), (1, 0));
     }
 
     #[test]
@@ -347,9 +421,9 @@ mod tests {
         folder.write("a.yaml", "kind: {");
         let mut files = folder.files();
         files.remember([(folder.0.join("a.yaml").display().to_string(), CLOSED.to_owned())]);
-        let look = files.look(&nobody);
+        let look = files.look(folder.read(), &nobody);
         assert_eq!((policies(&look), look.problems.len()), (Some(1), 1));
         assert!(look.changed.is_empty());
-        assert!(files.look(&nobody).manifests.is_none());
+        assert!(files.look(folder.read(), &nobody).manifests.is_none());
     }
 }

@@ -20,7 +20,6 @@ use super::enforcer::Enforcer;
 use crate::Outcome;
 use crate::cli::{ColorChoice, EnforceArgs};
 use crate::input;
-use crate::print::time::seconds;
 
 /// How long nothing more must be saved before files are read, and how long that may take.
 const STILL: Duration = Duration::from_millis(4);
@@ -82,7 +81,7 @@ fn missing(kernel: &mut Linux) -> Result<(), String> {
 fn once(enforcer: &mut Enforcer, paths: &[PathBuf]) -> Outcome {
     let outcome = |code| Outcome { out: String::new(), err: String::new(), code };
     settled(paths);
-    enforcer.reload(&|_| false, Instant::now(), false);
+    enforcer.reload(None, Instant::now(), false);
     match (enforcer.is_begun(), enforcer.has_problems()) {
         (false, true) => enforcer.said.error("nothing is written: the files have errors"),
         (false, false) => enforcer.said.error("nothing is written"),
@@ -110,7 +109,7 @@ fn stay(
     let mut links = Links::new().map_err(failed("what happens to interfaces"))?;
     let mut survey = settled(paths);
     watch.set(&survey.folders);
-    enforcer.reload(&|path| watch.is_written(path), Instant::now(), false);
+    enforcer.reload(Some(&mut watch), Instant::now(), false);
     if !enforcer.is_begun() {
         enforcer.said.error("nothing is written until the files can be read; watching them");
     }
@@ -142,7 +141,7 @@ fn stay(
             loop {
                 survey = Survey::of(paths, input::is_read);
                 let new = watch.set(&survey.folders);
-                enforcer.reload(&|path| watch.is_written(path), begun, asked);
+                enforcer.reload(Some(&mut watch), begun, asked);
                 // In a folder that was not watched yet, something may have happened before it was.
                 if !(new && Survey::of(paths, input::is_read) != survey) {
                     break;
@@ -254,9 +253,4 @@ impl Signals {
         let mut buffer = [0; 64];
         while (&self.pipe).read(&mut buffer).is_ok_and(|length| length > 0) {}
     }
-}
-
-/// How long something took, for a line.
-pub fn after(begun: Instant) -> String {
-    format!("in force after {}", seconds(begun.elapsed()))
 }
