@@ -6,12 +6,12 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 .DEFAULT_GOAL := help
 # The steps are in the order in which they are quickest to fail; cargo is parallel by itself.
 .NOTPARALLEL:
-.PHONY: help run test check fmt clippy deny unit suites kernel instructions bench fuzz docs build release setup-build setup-test
+.PHONY: help run test check fmt clippy deny unit suites kernel instructions bench bench-packets fuzz docs build release setup-build setup-run setup-test
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: release ## build and show the tour on the shipped example (installs a C linker if missing: root on Debian only)
+run: setup-run release ## build, show the tour on the shipped example, and check it with packets (installs a C linker, nftables and iproute2 if missing: root on Debian only)
 	@PALISADE="$(TARGET)/release/palisade" scripts/tour
 
 test: setup-test fmt clippy deny unit suites kernel instructions ## everything CI runs (installs a C linker, python3, valgrind, nftables and iproute2 if missing: root on Debian only)
@@ -26,7 +26,7 @@ instructions: setup-test ## fails if something needs more instructions than it d
 	$(CARGO) build --locked --release -p palisade-bench
 	@BENCH="$(TARGET)/release/palisade-bench" scripts/instructions $(if $(UPDATE),--update)
 
-bench: setup-build ## where the time goes in a large world, the index on the peers' scenarios, then each step under divan; installs as `make run`
+bench: setup-build ## where the time goes in a large world, the index on the peers' scenarios, each step under divan, then packets in the kernel if we are root; installs as `make run`
 	$(CARGO) build --locked --release -p palisade-bench
 	"$(TARGET)/release/palisade-bench" core
 	"$(TARGET)/release/palisade-bench" engine all
@@ -34,6 +34,12 @@ bench: setup-build ## where the time goes in a large world, the index on the pee
 	"$(TARGET)/release/palisade-bench" events S6
 	"$(TARGET)/release/palisade-bench" growth
 	$(CARGO) bench --locked -p palisade-bench --bench core --bench engine
+	"$(TARGET)/release/palisade-bench" packets --if-possible
+
+bench-packets: ## only the last of it: what rules cost a packet, and how long they take to load; needs root (installs a C linker, nftables, iproute2 and iperf3 if missing: root on Debian only)
+	@scripts/setup bench
+	$(CARGO) build --locked --release -p palisade-bench
+	"$(TARGET)/release/palisade-bench" packets
 
 fuzz: setup-build ## every fuzz target for FUZZ_SECONDS [30]; needs nightly Rust, installs cargo-fuzz if missing
 	@scripts/fuzz
@@ -45,6 +51,9 @@ docs: release ## regenerate what docs/ has from the binary; installs as `make ru
 
 setup-build:
 	@scripts/setup build
+
+setup-run:
+	@scripts/setup run
 
 setup-test:
 	@scripts/setup test

@@ -9,6 +9,8 @@
 //!                                     │
 //!                                     └──► single (one event on a loaded index) ──► growth (on larger and larger ones)
 //!
+//!   packets (rules in the kernel: what they cost a packet, and how long they take to load)
+//!
 //!   count (a small fixed set of all of it, for counting instructions: scripts/instructions)
 //! ```
 //!
@@ -21,6 +23,8 @@ pub mod generate;
 pub mod growth;
 pub mod live;
 pub mod measure;
+pub mod node;
+pub mod packets;
 pub mod process;
 pub mod random;
 pub mod scenario;

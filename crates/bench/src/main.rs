@@ -1,14 +1,20 @@
 //! `cargo run --release -p palisade-bench -- core`: where the time goes, in one table; `-- help` for the other tables.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use palisade_bench::count::Case;
 use palisade_bench::generate::{self, Size};
+use palisade_bench::packets::shapes::Shape;
+use palisade_bench::packets::{self, Settings, loading, report};
 use palisade_bench::scenario::{Scale, Scenario};
 use palisade_bench::text::Format;
-use palisade_bench::{compare, growth, live, measure, single};
+use palisade_bench::{compare, growth, live, measure, node, single};
 use serde::Serialize;
 
 /// How fast Palisade is.
@@ -73,6 +79,14 @@ enum Command {
         #[arg(long, default_value = "table")]
         output: Output,
     },
+    /// Measures the program of one node, and single events from the index to it
+    Node {
+        /// How many events of each sort
+        #[arg(long, default_value_t = 1000)]
+        count: usize,
+    },
+    /// Measures what rules cost a packet in the kernel, and how long they take to load (needs root, nft and ip; iperf3 if it is there)
+    Packets(PacketArgs),
     /// Does one of the things whose instructions are counted (scripts/instructions), or says which there are
     Count {
         /// Which one
@@ -101,6 +115,52 @@ struct WorldSize {
     /// NetworkPolicies of the world
     #[arg(long, default_value_t = Size::LARGE.policies)]
     policies: usize,
+}
+
+#[derive(Debug, Args)]
+struct PacketArgs {
+    /// Only one of the two tables
+    #[arg(long)]
+    only: Option<PacketPart>,
+    /// How often each program is measured under each load
+    #[arg(long, default_value_t = 100)]
+    rounds: usize,
+    /// How long each time, in milliseconds
+    #[arg(long, default_value_t = 5)]
+    slice: u64,
+    /// How many policies there are
+    #[arg(long, value_delimiter = ',', default_values_t = [10, 1_000, 10_000])]
+    policies: Vec<usize>,
+    /// How often each program has a stream of iperf3; 0 for never
+    #[arg(long, default_value_t = 5)]
+    streams: usize,
+    /// A file with rules for the node that is measured too, for trying things out
+    #[arg(long, value_name = "FILE")]
+    also: Vec<PathBuf>,
+    /// Write the programs into this folder
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+    /// Only these shapes are loaded
+    #[arg(long, value_delimiter = ',', default_values_t = Shape::value_variants().to_vec(), value_enum)]
+    shapes: Vec<Shape>,
+    /// How many peers the node's pods have in these
+    #[arg(long, default_value_t = 100_000)]
+    peers: usize,
+    /// How often each is loaded; the best counts
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// Write all figures into this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Where root, nft or ip is missing, say so and be content
+    #[arg(long)]
+    if_possible: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PacketPart {
+    Path,
+    Loading,
 }
 
 #[derive(Debug, Clone, Copy, Args)]
@@ -181,6 +241,12 @@ impl Command {
                     Output::Json => lines(&steps)?,
                 }
             }
+            Command::Node { count } => {
+                let (mut node, made) = node::Node::new();
+                let times = node::events(&mut node, count, &mut |_| {});
+                node::table(&node, made, &times)
+            }
+            Command::Packets(arguments) => arguments.run()?,
             Command::Count { case: Some(case) } => format!("{}\n", case.run()),
             Command::Count { case: None } => {
                 let names = Case::value_variants().iter().filter_map(Case::to_possible_value);
@@ -188,6 +254,50 @@ impl Command {
             }
             Command::Generate { format, world } => format.write(&generate::world(world.into())),
         })
+    }
+}
+
+// === impl PacketArgs ===
+
+impl PacketArgs {
+    fn run(self) -> io::Result<String> {
+        let missing = packets::missing();
+        if !missing.is_empty() {
+            let what = format!("packets need {}", missing.join("; "));
+            return if self.if_possible {
+                Ok(format!("skipped: {what}\n"))
+            } else {
+                Err(io::Error::other(what))
+            };
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]
+        {
+            signal_hook::flag::register(signal, Arc::clone(&stop))?;
+        }
+        let mut say = |what: &str| {
+            let _ = writeln!(io::stderr(), "{what}");
+        };
+        let settings = Settings {
+            rounds: self.rounds,
+            slice: Duration::from_millis(self.slice),
+            policies: self.policies,
+            streams: self.streams,
+            also: self.also,
+            keep: self.keep,
+            stop,
+        };
+        let wanted = |part| self.only.is_none_or(|only| only == part);
+        let path = wanted(PacketPart::Path).then(|| packets::run(&settings, &mut say)).transpose()?;
+        let loaded = wanted(PacketPart::Loading)
+            .then(|| loading::run(&self.shapes, self.peers, self.runs, &settings, &mut say))
+            .transpose()?;
+        if let Some(file) = self.json {
+            let all = serde_json::json!({"packets": path, "loading": loaded});
+            std::fs::write(file, serde_json::to_string_pretty(&all)? + "\n")?;
+        }
+        let tables = [path.map(|path| path.table()), loaded.map(|all| report::loading(&all))];
+        Ok(tables.into_iter().flatten().collect::<Vec<_>>().join("\n"))
     }
 }
 

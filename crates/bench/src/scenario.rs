@@ -314,6 +314,7 @@ fn ingress(subjects: Arc<[Subject]>, from: PodSet) -> Rule {
         peers: Peers::Of(vec![Peer::Pods(from)]),
         traffic: TrafficMatches::Any,
         layer7: Vec::new(),
+        log: None,
         at: None,
     }
 }

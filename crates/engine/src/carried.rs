@@ -12,6 +12,7 @@ pub(crate) struct Carried {
     traffic: TrafficMatches,
     pub(crate) named: Box<[Named]>,
     layer7: Vec<Layer7>,
+    pub(crate) log: Option<SmolStr>,
     /// Rows of another edition are others, even if they name the same sets.
     edition: u32,
 }
@@ -42,7 +43,14 @@ impl Carried {
             TrafficMatches::Of(all) if !unreadable => all,
             _ => {
                 let layer7 = if unreadable { Vec::new() } else { rule.layer7.clone() };
-                return Carried { traffic: TrafficMatches::Any, named: Box::default(), layer7, edition: 0 };
+                let log = rule.log.clone();
+                return Carried {
+                    traffic: TrafficMatches::Any,
+                    named: Box::default(),
+                    layer7,
+                    log,
+                    edition: 0,
+                };
             }
         };
         let named = |one: &TrafficMatch| match one {
@@ -77,6 +85,7 @@ impl Carried {
             traffic: TrafficMatches::Of(plain),
             named: names.into(),
             layer7: rule.layer7.clone(),
+            log: rule.log.clone(),
             edition: 0,
         }
     }

@@ -188,6 +188,8 @@ pub struct Rule {
     pub traffic: TrafficMatches,
     /// What must hold inside the connection, on layer 7, for an Allow to hold: see [`palisade_model::policy::Rule`].
     pub layer7: Vec<Layer7>,
+    /// Whether what it decides is to be written down, and with which label, which may be empty.
+    pub log: Option<SmolStr>,
 }
 
 /// When a rule's turn comes: by its place, and of the same place what allows before what isolates.

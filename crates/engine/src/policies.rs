@@ -327,6 +327,7 @@ impl Engine {
             destination: (row.destination != NONE).then_some(row.destination),
             traffic,
             layer7: carried.map(|carried| carried.conditions().to_vec()).unwrap_or_default(),
+            log: carried.and_then(|carried| carried.log.clone()),
         }
     }
 }

@@ -92,6 +92,11 @@ impl View {
         one.order.cmp(&other.order).then_with(by_policy).then_with(|| one.rule.cmp(&other.rule))
     }
 
+    /// The numbers of the rules that apply to a set.
+    pub fn rule_ids_of(&self, subject: SetId) -> impl Iterator<Item = RuleId> {
+        self.by_subject.get(&subject).into_iter().flatten().copied()
+    }
+
     /// Who needs what.
     pub fn needs(&self) -> &BTreeSet<Need> {
         &self.needs
@@ -99,15 +104,25 @@ impl View {
 
     /// Takes the next delta.
     pub fn follow(&mut self, delta: &Delta) -> Result<(), OutOfStep> {
+        self.follow_with(delta, |_, _| {})
+    }
+
+    /// Takes the next delta, and shows each of its changes to somebody, with what is there before it is made.
+    pub fn follow_with(
+        &mut self,
+        delta: &Delta,
+        mut look: impl FnMut(&View, &Change),
+    ) -> Result<(), OutOfStep> {
         let idle = delta.changes.is_empty() && delta.epoch == self.epoch;
         if !idle && delta.epoch != self.epoch + 1 {
             return Err(OutOfStep::Epoch { at: self.epoch, found: delta.epoch });
         }
-        self.take(delta)
+        self.take(delta, &mut look)
     }
 
-    fn take(&mut self, delta: &Delta) -> Result<(), OutOfStep> {
+    fn take(&mut self, delta: &Delta, look: &mut impl FnMut(&View, &Change)) -> Result<(), OutOfStep> {
         for change in &delta.changes {
+            look(self, change);
             self.step(change).map_err(|what| OutOfStep::Content { epoch: delta.epoch, what })?;
         }
         self.epoch = delta.epoch;
@@ -329,7 +344,7 @@ impl TryFrom<&Delta> for View {
     /// From a whole: see [`View::as_delta`].
     fn try_from(whole: &Delta) -> Result<Self, OutOfStep> {
         let mut view = View::default();
-        view.take(whole)?;
+        view.take(whole, &mut |_, _| {})?;
         Ok(view)
     }
 }

@@ -134,6 +134,8 @@ pub struct Rule {
     /// What must hold inside the connection, on layer 7: any of these, or anything when there is none. It cannot be
     /// decided from a flow, so it is carried and shown: the rule matches, and what it allows is allowed on condition.
     pub layer7: Vec<Layer7>,
+    /// Whether what it decides is to be written down by whoever enforces it, and with which label, which may be empty.
+    pub log: Option<SmolStr>,
     /// Where it is written.
     pub at: Option<Location>,
 }
@@ -240,6 +242,7 @@ impl Rule {
             peers,
             traffic,
             layer7: Vec::new(),
+            log: None,
             at,
         }
     }

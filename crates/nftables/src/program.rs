@@ -95,6 +95,8 @@ pub enum FieldType {
     IcmpType(Family),
     /// `icmp_code` or `icmpv6_code`.
     IcmpCode(Family),
+    /// `igmp_type`.
+    IgmpType,
     /// `ifname`.
     Interface,
 }
@@ -129,6 +131,8 @@ pub enum Field {
     IcmpType(Family),
     /// Its code.
     IcmpCode(Family),
+    /// The type of IGMP.
+    IgmpType,
     /// The interface by which it came in.
     InterfaceIn,
 }
@@ -155,6 +159,8 @@ pub enum Match {
     NotIn(Vec<Field>, Name),
     /// A field has this value.
     Is(Field, Value),
+    /// A field has one of these, from the first to the last.
+    Between(Field, Value, Value),
     /// The connection is known, or belongs to one that is.
     Established,
     /// A packet of TCP that opens no connection and belongs to none: the rest of one that was cut.
@@ -163,6 +169,8 @@ pub enum Match {
     LoopbackIn,
     /// From this machine to itself, going out.
     LoopbackOut,
+    /// To a group of IPv4, not to somebody.
+    Multicast,
     /// Neighbour discovery of IPv6, without which no address is ever found.
     NeighbourDiscovery,
 }
@@ -182,6 +190,8 @@ pub enum Verdict {
     Jump(Name),
     /// To another chain, and not back here.
     Goto(Name),
+    /// On with the next rule, after writing this to the kernel's log: not for every packet, if there are many.
+    Log(String),
     /// What a verdict map says about these fields; on with the next rule if it says nothing.
     Map(Vec<Field>, Name),
 }
@@ -189,6 +199,14 @@ pub enum Verdict {
 // === impl Field ===
 
 impl Field {
+    /// The family of the address in it, if there is one.
+    pub fn family(self) -> Option<Family> {
+        match self.is_of() {
+            FieldType::Address(family) => Some(family),
+            _ => None,
+        }
+    }
+
     /// What can be in it.
     pub fn is_of(self) -> FieldType {
         match self {
@@ -199,6 +217,7 @@ impl Field {
             Field::SourcePort | Field::Port => FieldType::Port,
             Field::IcmpType(family) => FieldType::IcmpType(family),
             Field::IcmpCode(family) => FieldType::IcmpCode(family),
+            Field::IgmpType => FieldType::IgmpType,
             Field::InterfaceIn => FieldType::Interface,
         }
     }

@@ -14,6 +14,9 @@ use crate::program::{
 /// The table that is ours. Nobody else's is ever touched.
 pub const TABLE: &str = "palisade";
 
+/// How much is written to the kernel's log, of each rule that wants it.
+const LOGGED: &str = "10/second burst 20 packets";
+
 /// The longest comment that the kernel keeps.
 const COMMENT: usize = 120;
 
@@ -199,10 +202,14 @@ fn match_text(condition: &Match) -> String {
         Match::In(fields, set) => format!("{} @{set}", fields_text(fields)),
         Match::NotIn(fields, set) => format!("{} != @{set}", fields_text(fields)),
         Match::Is(field, value) => format!("{} {}", field_text(*field), value_text(*value)),
+        Match::Between(field, first, last) => {
+            format!("{} {}-{}", field_text(*field), value_text(*first), value_text(*last))
+        }
         Match::LoopbackIn => "iifname lo".to_owned(),
         Match::LoopbackOut => "oifname lo".to_owned(),
         Match::Established => "ct state established,related".to_owned(),
         Match::LooseTcp => "ct state new tcp flags & (fin | syn | rst | ack) != syn".to_owned(),
+        Match::Multicast => "ip daddr 224.0.0.0/4".to_owned(),
         Match::NeighbourDiscovery => "icmpv6 type 133-137".to_owned(),
     }
 }
@@ -215,6 +222,7 @@ fn verdict_text(verdict: &Verdict) -> String {
         Verdict::Return => "return".to_owned(),
         Verdict::Jump(chain) => format!("jump {chain}"),
         Verdict::Goto(chain) => format!("goto {chain}"),
+        Verdict::Log(text) => format!("limit rate {LOGGED} log prefix {}", quoted(text)),
         Verdict::Map(fields, map) => format!("{} vmap @{map}", fields_text(fields)),
     }
 }
@@ -239,6 +247,7 @@ fn field_text(field: Field) -> &'static str {
         Field::IcmpType(Family::V6) => "icmpv6 type",
         Field::IcmpCode(Family::V4) => "icmp code",
         Field::IcmpCode(Family::V6) => "icmpv6 code",
+        Field::IgmpType => "igmp type",
         Field::InterfaceIn => "iifname",
     }
 }
@@ -253,6 +262,7 @@ fn type_name(field: FieldType) -> &'static str {
         FieldType::IcmpType(Family::V6) => "icmpv6_type",
         FieldType::IcmpCode(Family::V4) => "icmp_code",
         FieldType::IcmpCode(Family::V6) => "icmpv6_code",
+        FieldType::IgmpType => "igmp_type",
         FieldType::Interface => "ifname",
     }
 }

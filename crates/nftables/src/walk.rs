@@ -9,7 +9,7 @@ use palisade_model::address::Family;
 use thiserror::Error;
 
 use crate::program::{
-    Elements, Field, Hook, ICMP, ICMP6, Interface, Key, Match, Name, Program, Set, TCP, Value, Verdict,
+    Elements, Field, Hook, ICMP, ICMP6, IGMP, Interface, Key, Match, Name, Program, Set, TCP, Value, Verdict,
 };
 
 /// A packet, as far as programs look at it.
@@ -25,7 +25,7 @@ pub struct Packet {
     pub protocol: u8,
     /// Source and destination port, for protocols that have some.
     pub ports: Option<(u16, u16)>,
-    /// Type and code, for ICMP.
+    /// Type and code, for ICMP; the type, for IGMP.
     pub icmp: Option<(u8, u8)>,
     /// Whether its connection is known.
     pub established: bool,
@@ -62,7 +62,7 @@ pub enum WalkError {
     Depth(Name),
 }
 
-/// The kernel's limit of jumps inside of jumps.
+/// The kernel's limit of chains inside of chains, the base chain included.
 const DEEPEST: usize = 16;
 
 // === impl Program ===
@@ -95,7 +95,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// What a chain decides; nothing if it comes to its end.
     fn chain(&mut self, name: &Name, depth: usize) -> Result<Option<Verdict>, WalkError> {
-        if depth > DEEPEST {
+        if depth >= DEEPEST {
             return Err(WalkError::Depth(name.clone()));
         }
         let chain = self.program.chains.get(name).ok_or_else(|| WalkError::Chain(name.clone()))?;
@@ -125,7 +125,7 @@ impl Walk<'_> {
                         return Ok(Some(decided));
                     }
                 }
-                Verdict::Map(..) => {}
+                Verdict::Map(..) | Verdict::Log(_) => {}
             }
         }
         Ok(None)
@@ -139,9 +139,15 @@ impl Walk<'_> {
                     && self.look_up(fields, set, false)?.is_none()
             }
             Match::Is(field, value) => self.field(*field) == Some(*value),
+            Match::Between(field, first, last) => {
+                self.field(*field).is_some_and(|value| *first <= value && value <= *last)
+            }
             Match::LoopbackIn | Match::LoopbackOut => self.packet.loopback,
             Match::Established => self.packet.established,
             Match::LooseTcp => self.packet.protocol == TCP && !self.packet.established && !self.packet.syn,
+            Match::Multicast => {
+                matches!(self.packet.destination, IpAddr::V4(address) if address.is_multicast())
+            }
             Match::NeighbourDiscovery => {
                 self.packet.protocol == ICMP6 && matches!(self.packet.icmp, Some((133..=137, _)))
             }
@@ -182,6 +188,10 @@ impl Walk<'_> {
             Field::Port => packet.ports.map(|(_, destination)| Value::Number(destination)),
             Field::IcmpType(family) => icmp(family).map(|(kind, _)| Value::Number(kind.into())),
             Field::IcmpCode(family) => icmp(family).map(|(_, code)| Value::Number(code.into())),
+            Field::IgmpType => {
+                let kind = packet.icmp.filter(|_| packet.protocol == IGMP);
+                kind.map(|(kind, _)| Value::Number(kind.into()))
+            }
             Field::InterfaceIn => packet.interface.map(Value::Interface),
         }
     }

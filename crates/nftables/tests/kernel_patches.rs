@@ -8,11 +8,10 @@ mod kernel_rig;
 #[path = "../../engine/tests/pool/mod.rs"]
 mod pool;
 
+use palisade_engine::view::View;
 use palisade_engine::{Engine, Event};
-use palisade_nftables::compile::compile;
+use palisade_nftables::compile::live::{Live, Wiring};
 use palisade_nftables::kernel::{Counts, Fake, Kernel, Linux};
-use palisade_nftables::patch::Patch;
-use palisade_nftables::program::Program;
 
 use kernel_rig::Network;
 use pool::{Dice, pool};
@@ -26,23 +25,29 @@ fn patched_is_replaced() {
         Network::new().inside(|| {
             let mut dice = Dice(seed);
             let mut engine = Engine::default();
-            let mut program = Program::default();
+            let mut view = View::default();
+            let mut live = Live::new(View::default(), "n0", Wiring::new());
+            let mut program = live.program().clone();
             let (mut patched, mut fake) = (Linux::new(), Fake::new());
             patched.replace(&program, &Counts::new()).unwrap();
             fake.replace(&program, &Counts::new()).unwrap();
             for step in 0..40 {
+                let mut deltas = Vec::new();
                 for _ in 0..1 + dice.roll(8) {
                     let variants = &pool[dice.roll(pool.len())];
-                    engine.apply(Event::Apply(variants[dice.roll(variants.len())].clone()));
+                    let delta = engine.apply(Event::Apply(variants[dice.roll(variants.len())].clone()));
+                    deltas.extend(view.follow_for(&delta, &["n0"]).unwrap());
                 }
-                let next = compile(&engine.view().part_of("n0"), "n0").program;
-                let patch = Patch::between(&program, &next);
+                let mut patch = live.follow(&deltas).unwrap();
+                if patch.is_empty() {
+                    patch = live.tidy();
+                }
                 light += usize::from(patch.is_elements_only() && !patch.is_empty());
                 if let Err(error) = patched.patch(&patch) {
                     panic!("seed {seed}, step {step}: {error}\n{}", patch.text());
                 }
                 fake.patch(&patch).unwrap();
-                program = next;
+                program.follow(&patch).unwrap();
                 let read = patched.read().unwrap().unwrap();
                 assert!(read.elements == fake.read().unwrap().unwrap().elements, "seed {seed}, step {step}");
                 if step % 10 == 9 {

@@ -117,6 +117,7 @@ impl Draft {
                     peers: Peers::Of(peers),
                     traffic,
                     layer7: Vec::new(),
+                    log: None,
                     at: Some(reader.locate(&path.index(index))),
                 });
             }

@@ -10,6 +10,7 @@ use palisade_model::label::Selector;
 use palisade_model::policy::{
     Action, Direction, Peer, Peers, Placement, PodSet, Policy, Priority, Rule, Subject, Tier, TrafficMatches,
 };
+use smol_str::SmolStr;
 
 use super::carried;
 use super::defaults::rule_name;
@@ -72,6 +73,7 @@ pub fn lower(written: &types::Policy, header: &Header, reader: &Reader<'_>) -> P
                     rule_name(direction, rule)
                 },
                 layer7: carried::layer7(rule.l7_protocols.as_deref()),
+                log: log(rule),
                 at: Some(reader.locate(&path.index(index))),
                 index: u32::try_from(index).unwrap_or(u32::MAX),
                 ..draft.map_or_else(
@@ -194,8 +196,15 @@ fn finished(direction: Direction, draft: Draft) -> Rule {
         peers: if draft.anybody { Peers::Any } else { Peers::Of(draft.peers) },
         traffic: draft.traffic,
         layer7: Vec::new(),
+        log: None,
         at: None,
     }
+}
+
+/// Whether what a rule decides is to be logged, and with which label.
+fn log(rule: &types::Rule) -> Option<SmolStr> {
+    let wanted = rule.enable_logging.as_ref().is_some_and(|wanted| wanted.0);
+    wanted.then(|| rule.log_label.as_ref().map(|label| label.0.clone()).unwrap_or_default())
 }
 
 /// A rule that cannot be read, and fails closed.
@@ -209,6 +218,7 @@ fn failed(direction: Direction, subjects: Arc<[Subject]>, action: Action, why: S
         peers: Peers::Of(vec![Peer::Unknown(why)]),
         traffic: TrafficMatches::Any,
         layer7: Vec::new(),
+        log: None,
         at: None,
     }
 }

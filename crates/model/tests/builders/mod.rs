@@ -78,7 +78,7 @@ pub fn rule(
 ) -> Rule {
     let subjects = Arc::new([subject.into()]);
     let (name, layer7, at) = (None, Vec::new(), None);
-    Rule { direction, index: 0, name, subjects, action, peers, traffic, layer7, at }
+    Rule { direction, index: 0, name, subjects, action, peers, traffic, layer7, log: None, at }
 }
 
 pub fn object(kind: &str, namespace: Option<&str>, name: &str) -> Arc<Object> {

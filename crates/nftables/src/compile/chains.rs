@@ -1,147 +1,135 @@
-//! The chains behind a list of rules: peers by what they may do, traffic by what becomes of it, and the outcomes.
+//! The chains behind a list of rules: traffic by what becomes of it, and the outcomes.
 
 use std::collections::BTreeMap;
 
-use palisade_engine::delta::{PolicyId, SetId};
-use palisade_model::address::{Family, next};
+use palisade_engine::view::View;
+use palisade_model::address::Family;
 use palisade_model::policy::Direction;
 use palisade_model::traffic::{PortRange, Protocol};
 
-use super::decide::{Behaviour, Final, List, Outcome};
-use super::peers::Peers;
-use super::{Compiler, names, single};
+use super::decide::{Behaviour, Final, List, Outcome, PortOutcome, To};
+use super::edit::Edit;
+use super::names::{hashed, readable};
+use super::{Counted, FAMILIES};
 use crate::program::{
-    Chain, Elements, Field, FieldType, ICMP, ICMP6, IGMP, Key, Match, Name, Rule, SCTP, Set, TCP, UDP, Value,
-    Verdict,
+    Chain, Elements, Field, ICMP, ICMP6, IGMP, Match, Name, Rule, SCTP, Set, TCP, UDP, Value, Verdict,
 };
 
-/// More kinds of peers than this are looked up in a map, not in one set after the other.
+/// More entries than this are looked up in a map.
 const FEW: usize = 4;
 
-impl Compiler<'_> {
-    /// Tells peers apart by what they may do.
-    pub(super) fn tell_apart(
-        &mut self,
-        list: &List<'_>,
-        peers: &Peers,
-        default: &Behaviour,
-        direction: Direction,
-        chain: &mut Chain,
-    ) {
-        let mut known: BTreeMap<&[SetId], Behaviour> = BTreeMap::new();
-        let signatures = peers.exact.values().chain(peers.ranges.iter().map(|(.., own)| own));
-        for signature in signatures {
-            known.entry(signature).or_insert_with(|| list.behaviour(signature));
-        }
-        let others = |behaviour: &Behaviour| behaviour != default;
-        let has_ranges = peers.ranges.iter().any(|(.., own)| others(&known[own.as_slice()]));
-        for family in [Family::V4, Family::V6] {
-            let field = match direction {
-                Direction::Egress => Field::Destination(family),
-                Direction::Ingress => Field::Source(family),
-            };
-            // An address that some range holds must not fall through to the range, even if it may do what anybody may.
-            let exact = peers.exact.iter().filter(|(address, _)| Family::of(**address) == family);
-            let exact =
-                exact.map(|(address, own)| (vec![single(Value::Address(*address))], &known[own.as_slice()]));
-            let exact: Vec<(Key, &Behaviour)> = exact.filter(|(_, own)| has_ranges || others(own)).collect();
-            self.look_up(field, exact, direction, chain);
-            let ranges = peers.ranges.iter().filter(|(first, ..)| Family::of(*first) == family);
-            let ranges = ranges.map(|(first, last, own)| {
-                (vec![(Value::Address(*first), Value::Address(*last))], &known[own.as_slice()])
-            });
-            let ranges: Vec<(Key, &Behaviour)> = ranges.filter(|(_, own)| others(own)).collect();
-            self.look_up(field, ranges, direction, chain);
-        }
-    }
+/// Makes the chains for what lists of rules come to.
+pub(crate) struct Chains<'a> {
+    pub(crate) view: &'a View,
+    pub(crate) edit: &'a mut Edit,
+    pub(crate) counted: &'a mut BTreeMap<Name, Counted>,
+    pub(crate) list: &'a List,
+}
 
-    /// Sends peers to what they may do: a set for each way of it, or a map if there are many.
-    fn look_up(
-        &mut self,
-        field: Field,
-        peers: Vec<(Key, &Behaviour)>,
-        direction: Direction,
-        chain: &mut Chain,
-    ) {
-        let mut alike: BTreeMap<&Behaviour, Vec<Key>> = BTreeMap::new();
-        for (key, behaviour) in peers {
-            alike.entry(behaviour).or_default().push(key);
-        }
-        // By the name of the chain, which is the same in every run.
-        let ways: BTreeMap<Name, Vec<Key>> =
-            alike.into_iter().map(|(behaviour, keys)| (self.behaviour(behaviour, direction), keys)).collect();
-        if ways.len() <= FEW {
-            for (to, keys) in ways {
-                let set = self.set(vec![field.is_of()], joined(keys), "peers that may do the same");
-                chain.rules.push(Rule::new([Match::In(vec![field], set)], Verdict::Goto(to)));
-            }
-            return;
-        }
-        let mut elements = BTreeMap::new();
-        for (to, keys) in ways {
-            elements.extend(joined(keys).into_iter().map(|key| (key, Some(Verdict::Goto(to.clone())))));
-        }
-        let map = self.map(vec![field.is_of()], elements, "peers by what they may do");
-        chain.rules.push(Rule::new([], Verdict::Map(vec![field], map)));
-    }
+// === impl Chains ===
 
+impl Chains<'_> {
     /// The chain of a behaviour.
-    pub(super) fn behaviour(&mut self, behaviour: &Behaviour, direction: Direction) -> Name {
-        let mut chain = Chain::default();
-        for family in [Family::V4, Family::V6] {
-            self.icmp(behaviour, family, direction, &mut chain);
+    pub(crate) fn behaviour(&mut self, behaviour: &Behaviour) -> Name {
+        let mut rules = Vec::new();
+        for family in FAMILIES {
+            self.icmp(behaviour, family, &mut rules);
         }
-        if behaviour.igmp != behaviour.rest {
-            let to = self.outcome(behaviour.igmp, direction);
-            chain
-                .rules
-                .push(Rule::new([Match::Is(Field::Protocol, Value::Number(IGMP.into()))], Verdict::Goto(to)));
+        self.igmp(behaviour, &mut rules);
+        self.ports(behaviour, &mut rules);
+        let rest = self.outcome(behaviour.rest);
+        if rules.is_empty() {
+            return rest;
         }
-        let sources = behaviour.ports.iter().any(|(_, source, ..)| *source != PortRange::ALL);
-        let mut elements = BTreeMap::new();
-        for (protocol, source, port, outcome) in &behaviour.ports {
-            let to = self.outcome(*outcome, direction);
-            let mut key = vec![single(Value::Number(protocol_number(*protocol)))];
+        rules.push(Rule::new([], Verdict::Goto(rest)));
+        let name = hashed("pr", &format!("{rules:?}"));
+        self.edit.chain(name.clone(), Chain { hook: None, rules });
+        name
+    }
+
+    /// Ports by what becomes of them. A few are rules; of many, single ports are in a map that is looked up by its hash, because the kernel
+    /// takes several times as long for one with ranges, and ranges are rules or, if they are many, a map of their own.
+    fn ports(&mut self, behaviour: &Behaviour, rules: &mut Vec<Rule>) {
+        let is_range = |(_, source, port, _): &&PortOutcome| !is_any(*source) || port.first != port.last;
+        let (ranges, single): (Vec<&PortOutcome>, Vec<&PortOutcome>) =
+            behaviour.ports.iter().partition(|entry| is_range(entry));
+        let all_few = behaviour.ports.len() <= FEW;
+        let ranges_few = ranges.len() <= FEW;
+        for (entries, few) in [(single, all_few), (ranges, ranges_few)] {
+            if few {
+                for entry in entries {
+                    let to = self.outcome(entry.3);
+                    rules.push(Rule::new(conditions(entry), Verdict::Goto(to)));
+                }
+            } else {
+                self.port_map(&entries, rules);
+            }
+        }
+    }
+
+    fn port_map(&mut self, entries: &[&PortOutcome], rules: &mut Vec<Rule>) {
+        let sources = entries.iter().any(|(_, source, ..)| !is_any(*source));
+        let mut elements = Elements::new();
+        for (protocol, source, port, outcome) in entries {
+            let to = self.outcome(*outcome);
+            let number = Value::Number(protocol_number(*protocol));
+            let mut key = vec![(number, number)];
             if sources {
                 key.push((Value::Number(source.first), Value::Number(source.last)));
             }
             key.push((Value::Number(port.first), Value::Number(port.last)));
             elements.insert(key, Some(Verdict::Goto(to)));
         }
-        if !elements.is_empty() {
-            let mut fields = vec![Field::Protocol];
-            fields.extend(sources.then_some(Field::SourcePort));
-            fields.push(Field::Port);
-            let key = fields.iter().map(|field| field.is_of()).collect();
-            let map = self.map(key, elements, "ports");
-            chain.rules.push(Rule::new([], Verdict::Map(fields, map)));
+        if elements.is_empty() {
+            return;
         }
-        let to = self.outcome(behaviour.rest, direction);
-        chain.rules.push(Rule::new([], Verdict::Goto(to)));
-        let name = names::hashed("pr", &format!("{:?}", chain.rules));
-        self.program.chains.insert(name.clone(), chain);
-        name
+        let mut fields = vec![Field::Protocol];
+        fields.extend(sources.then_some(Field::SourcePort));
+        fields.push(Field::Port);
+        let map = content_named(self.edit, &fields, elements, true, "ports");
+        rules.push(Rule::new([], Verdict::Map(fields, map)));
     }
 
-    fn icmp(&mut self, behaviour: &Behaviour, family: Family, direction: Direction, chain: &mut Chain) {
+    fn icmp(&mut self, behaviour: &Behaviour, family: Family, rules: &mut Vec<Rule>) {
         let number = if family == Family::V4 { ICMP } else { ICMP6 };
         let protocol = Match::Is(Field::Protocol, Value::Number(number.into()));
         for (kind, code, outcome) in &behaviour.icmp {
-            let to = self.outcome(*outcome, direction);
+            let to = self.outcome(*outcome);
             let mut matches =
                 vec![protocol.clone(), Match::Is(Field::IcmpType(family), Value::Number((*kind).into()))];
             matches.extend(code.map(|code| Match::Is(Field::IcmpCode(family), Value::Number(code.into()))));
-            chain.rules.push(Rule::new(matches, Verdict::Goto(to)));
+            rules.push(Rule::new(matches, Verdict::Goto(to)));
         }
-        if behaviour.other_icmp != behaviour.rest {
-            let to = self.outcome(behaviour.other_icmp, direction);
-            chain.rules.push(Rule::new([protocol], Verdict::Goto(to)));
+        if behaviour.other_icmp != behaviour.rest || !behaviour.icmp.is_empty() {
+            let to = self.outcome(behaviour.other_icmp);
+            rules.push(Rule::new([protocol], Verdict::Goto(to)));
+        }
+    }
+
+    fn igmp(&mut self, behaviour: &Behaviour, rules: &mut Vec<Rule>) {
+        let protocol = Match::Is(Field::Protocol, Value::Number(IGMP.into()));
+        for (kind, to, outcome) in &behaviour.igmp {
+            let mut matches = vec![protocol.clone()];
+            matches.extend(kind.map(|kind| Match::Is(Field::IgmpType, Value::Number(kind.into()))));
+            match to {
+                To::Group(group) => {
+                    matches.push(Match::Is(Field::Destination(Family::V4), Value::Address((*group).into())));
+                }
+                To::OtherGroup => matches.push(Match::Multicast),
+                To::Host => {}
+            }
+            let to = self.outcome(*outcome);
+            rules.push(Rule::new(matches, Verdict::Goto(to)));
+        }
+        if behaviour.igmp.is_empty() && behaviour.other_igmp != behaviour.rest {
+            let to = self.outcome(behaviour.other_igmp);
+            rules.push(Rule::new([protocol], Verdict::Goto(to)));
         }
     }
 
     /// The chain of an outcome: it counts, and that is it.
-    fn outcome(&mut self, outcome: Outcome, direction: Direction) -> Name {
-        let way = if direction == Direction::Egress { "egress" } else { "ingress" };
+    fn outcome(&mut self, outcome: Outcome) -> Name {
+        let direction = self.list.direction;
         let verdict = match (outcome.verdict, direction) {
             // What egress allows, ingress of whoever gets it may still refuse.
             (Final::Allow, Direction::Egress) => Verdict::Return,
@@ -149,70 +137,77 @@ impl Compiler<'_> {
             (Final::Deny, _) => Verdict::Drop,
             (Final::Reject, _) => Verdict::Reject,
         };
-        let who = self.who(outcome.by);
-        let said = match outcome.verdict {
-            Final::Allow => "allowed",
-            Final::Deny => "denied",
-            Final::Reject => "rejected",
+        let rule = outcome.by.and_then(|by| self.list.rules.get(by as usize));
+        let object =
+            rule.and_then(|rule| self.view.policies().get(&rule.policy)).map(|origin| &origin.object);
+        let counted = Counted {
+            direction,
+            verdict: outcome.verdict.into(),
+            policy: object.map(ToString::to_string),
+            rule: rule.and_then(|rule| rule.rule),
         };
-        let comment = format!("{way} {said} by {who}");
-        let prefix = if outcome.verdict == Final::Allow { "ok" } else { "no" };
-        let name = names::hashed(prefix, &comment);
-        let counter = names::hashed("ct", &comment);
-        self.program.counters.insert(counter.clone());
-        let rule = Rule { matches: Vec::new(), counter: Some(counter), verdict, comment: Some(comment) };
-        self.program.chains.insert(name.clone(), Chain { hook: None, rules: vec![rule] });
-        name
-    }
-
-    pub(super) fn who(&self, by: Option<(PolicyId, Option<u32>)>) -> String {
-        let Some((policy, rule)) = by else { return "no policy".to_owned() };
-        let Some(origin) = self.view.policies().get(&policy) else { return "no policy".to_owned() };
-        match rule {
-            Some(rule) => format!("{}, rule {rule}", origin.object),
-            None => format!("{}, which isolates", origin.object),
+        let way = direction.to_string();
+        let place = counted.rule.map(|rule| rule.to_string());
+        let mut parts = vec![way.as_str(), counted.said()];
+        match object {
+            Some(object) => {
+                parts.extend((!object.api.is_empty()).then_some(object.api));
+                parts.push(&object.kind);
+                parts.extend(object.namespace.as_deref());
+                parts.extend([&*object.name, place.as_deref().unwrap_or("isolation")]);
+            }
+            None => parts.push("no-policy"),
         }
-    }
-
-    /// A set with this content, found or made.
-    pub(super) fn set(&mut self, key: Vec<FieldType>, elements: Vec<Key>, comment: &str) -> Name {
-        let name = names::hashed("s", &format!("{key:?} {elements:?}"));
-        let elements: Elements = elements.into_iter().map(|key| (key, None)).collect();
-        let interval = has_ranges(&elements);
-        let set = Set { key, elements, is_map: false, interval, comment: comment.to_owned() };
-        self.program.sets.entry(name.clone()).or_insert(set);
-        name
-    }
-
-    fn map(&mut self, key: Vec<FieldType>, elements: Elements, comment: &str) -> Name {
-        let name = names::hashed("m", &format!("{key:?} {elements:?}"));
-        let interval = has_ranges(&elements);
-        let map = Set { key, elements, is_map: true, interval, comment: comment.to_owned() };
-        self.program.sets.entry(name.clone()).or_insert(map);
+        let name = readable(&parts);
+        self.edit.counter(&name);
+        let log = rule.and_then(|rule| rule.log.as_ref()).map(|label| {
+            let label = if label.is_empty() { String::new() } else { format!("{label} ") };
+            Rule::new([], Verdict::Log(format!("palisade {label}{counted}: ")))
+        });
+        let rule = Rule {
+            matches: Vec::new(),
+            counter: Some(name.clone()),
+            verdict,
+            comment: Some(counted.to_string()),
+        };
+        self.edit.chain(name.clone(), Chain { hook: None, rules: log.into_iter().chain([rule]).collect() });
+        self.counted.insert(name.clone(), counted);
         name
     }
 }
 
-/// Ranges of addresses that touch each other become one.
-fn joined(mut keys: Vec<Key>) -> Vec<Key> {
-    keys.sort();
-    let mut all: Vec<Key> = Vec::with_capacity(keys.len());
-    for key in keys {
-        if let (Some([(_, last)]), [(first, end)]) = (all.last_mut().map(Vec::as_mut_slice), key.as_slice())
-            && let (Value::Address(before), Value::Address(after)) = (*last, *first)
-            && first != end
-            && next(before) == Some(after)
-        {
-            *last = *end;
-            continue;
-        }
-        all.push(key);
+/// What a packet must carry for an entry.
+fn conditions((protocol, source, port, _): &PortOutcome) -> Vec<Match> {
+    let number = protocol_number(*protocol);
+    let within = |field, range: PortRange| match range.first == range.last {
+        true => Match::Is(field, Value::Number(range.first)),
+        false => Match::Between(field, Value::Number(range.first), Value::Number(range.last)),
+    };
+    let mut conditions = vec![Match::Is(Field::Protocol, Value::Number(number))];
+    conditions.extend((!is_any(*source)).then(|| within(Field::SourcePort, *source)));
+    if !is_any(*port) {
+        conditions.push(within(Field::Port, *port));
     }
-    all
+    conditions
 }
 
-fn has_ranges(elements: &Elements) -> bool {
-    elements.keys().flatten().any(|(first, last)| first != last)
+fn is_any(range: PortRange) -> bool {
+    range == PortRange::ALL
+}
+
+/// A set or map named by its content, found or made.
+pub(crate) fn content_named(
+    edit: &mut Edit,
+    fields: &[Field],
+    elements: Elements,
+    is_map: bool,
+    comment: &str,
+) -> Name {
+    let key: Vec<_> = fields.iter().map(|field| field.is_of()).collect();
+    let name = hashed(if is_map { "m" } else { "s" }, &format!("{key:?} {elements:?}"));
+    let interval = elements.keys().flatten().any(|(first, last)| first != last);
+    edit.set(&name, || Set { key, elements, is_map, interval, comment: comment.to_owned() });
+    name
 }
 
 fn protocol_number(protocol: Protocol) -> u16 {

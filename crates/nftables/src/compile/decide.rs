@@ -1,25 +1,19 @@
-//! What a list of rules says to a peer, for all traffic at once: the pipeline, run once for every piece of the traffic that
-//! rules can tell apart.
+//! The pipeline, run ahead of time: what a list of rules comes to, for a peer, and for each piece of traffic.
 //!
-//! Stages, priorities and Pass end here. What comes out is a **behaviour**: pieces of traffic that do not overlap, each with
-//! an outcome, and one outcome for all the rest.
+//! Rules cut traffic into pieces that none of them splits. For each piece the first rule in the pipeline's order decides; ports
+//! are swept from the lowest to the highest with the rules that are about each of them, so that a list of ten thousand rules is
+//! not asked ten thousand times.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
 
-use palisade_engine::delta::{Does, PolicyId, Rule, SetId};
-use palisade_model::policy::{Action, TrafficMatch, TrafficMatches};
+use palisade_engine::delta::{Does, Rule, SetId};
+use palisade_model::policy::{Action, Direction, TrafficMatch, TrafficMatches};
 use palisade_model::snapshot::Stage;
 use palisade_model::traffic::{PortRange, Protocol};
 
-/// What becomes of a connection, and which policy says so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Outcome {
-    pub(crate) verdict: Final,
-    /// The policy, and the rule's place in it; none where nobody has a say.
-    pub(crate) by: Option<(PolicyId, Option<u32>)>,
-}
-
-/// The end of it.
+/// What becomes of a connection in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Final {
     Allow,
@@ -27,237 +21,398 @@ pub(crate) enum Final {
     Reject,
 }
 
-/// What a peer may do.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// What, and by which rule of the list; by none if no policy has anything to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Outcome {
+    pub(crate) verdict: Final,
+    pub(crate) by: Option<u32>,
+}
+
+/// Protocol, source ports and destination ports, and what becomes of that.
+pub(crate) type PortOutcome = (Protocol, PortRange, PortRange, Outcome);
+
+/// What a peer may do. Whoever may do the same has the same one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Behaviour {
-    /// Protocol, source ports, ports. Where source ports say nothing they are all.
-    pub(crate) ports: Vec<(Protocol, PortRange, PortRange, Outcome)>,
-    /// Type and code of ICMP; all codes if there is none.
+    /// Ports that do not come to what the rest does, disjoint.
+    pub(crate) ports: Vec<PortOutcome>,
+    /// Types and codes of ICMP that do not come to what other ICMP does; the first that fits counts.
     pub(crate) icmp: Vec<(u8, Option<u8>, Outcome)>,
-    /// Any other ICMP, and IGMP.
     pub(crate) other_icmp: Outcome,
-    pub(crate) igmp: Outcome,
+    /// Of IGMP, the type, and to whom; the first that fits counts.
+    pub(crate) igmp: Vec<(Option<u8>, To, Outcome)>,
+    pub(crate) other_igmp: Outcome,
     /// Whatever else there is.
     pub(crate) rest: Outcome,
 }
 
-/// A piece of traffic that no rule splits.
+/// To whom a message of IGMP goes, as far as rules tell groups apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum To {
+    /// A group that some rule names.
+    Group(Ipv4Addr),
+    /// Any other.
+    OtherGroup,
+    /// Somebody: that may be about any group.
+    Host,
+}
+
+/// A piece of traffic that no rule splits, but for ports.
 #[derive(Debug, Clone, Copy)]
 enum Piece {
-    Port(Protocol, u16, u16),
     /// A type and a code; none stands for those that no rule mentions.
     Icmp(Option<u8>, Option<u8>),
-    Igmp,
+    Igmp(Option<u8>, To),
     Rest,
 }
 
+/// What a rule asks of its other end, by its place among those of a list.
+pub(crate) type Condition = usize;
+
 /// Rules that apply to somebody in one direction, in their order.
-pub(crate) struct List<'v> {
-    pub(crate) rules: Vec<&'v Rule>,
+#[derive(Debug)]
+pub(crate) struct List {
+    pub(crate) direction: Direction,
+    pub(crate) rules: Vec<Arc<Rule>>,
+    /// What rules ask of the other end: to be in any of these sets. All are different.
+    pub(crate) conditions: Vec<Vec<SetId>>,
+    /// The conditions that a set fulfils.
+    by_set: BTreeMap<SetId, Vec<Condition>>,
+    /// Rules about anybody, and those for which a condition must hold; some ask for a second one, too.
+    about_all: Vec<u32>,
+    about: Vec<Vec<(u32, Option<Condition>)>>,
+    /// The first that isolates.
+    isolation: Option<u32>,
 }
 
 const PROTOCOLS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
 
 // === impl List ===
 
-impl List<'_> {
-    /// What they say to a peer who is in these sets, sorted.
-    pub(crate) fn behaviour(&self, signature: &[SetId]) -> Behaviour {
-        let rules: Vec<&Rule> = self.rules.iter().copied().filter(|rule| is_about(rule, signature)).collect();
-        let rest = decide(&rules, Piece::Rest);
+impl List {
+    /// Of rules in the pipeline's order.
+    pub(crate) fn new(mut rules: Vec<Arc<Rule>>, direction: Direction) -> List {
+        // Who is isolated is, however often: the first says so.
+        let mut isolated = false;
+        rules.retain(|rule| rule.does != Does::Isolate || !std::mem::replace(&mut isolated, true));
+        let mut list = List {
+            direction,
+            rules: Vec::new(),
+            conditions: Vec::new(),
+            by_set: BTreeMap::new(),
+            about_all: Vec::new(),
+            about: Vec::new(),
+            isolation: None,
+        };
+        let mut known: BTreeMap<Vec<SetId>, Condition> = BTreeMap::new();
+        for (at, rule) in (0u32..).zip(&rules) {
+            if rule.does == Does::Isolate {
+                list.isolation = Some(at);
+            }
+            let destination = rule.destination.filter(|_| direction == Direction::Egress);
+            let destination = destination.map(|set| list.condition(vec![set], &mut known));
+            match &rule.peers {
+                // Nobody is meant.
+                Some(sets) if sets.is_empty() => {}
+                Some(sets) => {
+                    let mut sets = sets.to_vec();
+                    sets.sort_unstable();
+                    let condition = list.condition(sets, &mut known);
+                    list.about[condition].push((at, destination));
+                }
+                None => match destination {
+                    Some(condition) => list.about[condition].push((at, None)),
+                    None => list.about_all.push(at),
+                },
+            }
+        }
+        list.rules = rules;
+        list
+    }
+
+    fn condition(&mut self, sets: Vec<SetId>, known: &mut BTreeMap<Vec<SetId>, Condition>) -> Condition {
+        if let Some(condition) = known.get(&sets) {
+            return *condition;
+        }
+        let condition = self.conditions.len();
+        for set in &sets {
+            self.by_set.entry(*set).or_default().push(condition);
+        }
+        known.insert(sets.clone(), condition);
+        self.conditions.push(sets);
+        self.about.push(Vec::new());
+        condition
+    }
+
+    /// The sets that tell peers apart.
+    pub(crate) fn named(&self) -> impl Iterator<Item = SetId> {
+        self.by_set.keys().copied()
+    }
+
+    /// The conditions that somebody in these sets fulfils, sorted.
+    pub(crate) fn fulfilled(&self, sets: impl Iterator<Item = SetId>) -> Vec<Condition> {
+        let mut conditions: Vec<Condition> =
+            sets.filter_map(|set| self.by_set.get(&set)).flatten().copied().collect();
+        conditions.sort_unstable();
+        conditions.dedup();
+        conditions
+    }
+
+    /// What the rules say to a peer for whom these conditions hold, sorted.
+    pub(crate) fn behaviour(&self, fulfilled: &[Condition]) -> Behaviour {
+        let rules = self.about(fulfilled);
+        let rest = self.decide(&rules, Piece::Rest);
         let mut ports = Vec::new();
         for protocol in PROTOCOLS {
-            let (sources, destinations) = cuts(&rules, protocol);
-            for source in &sources {
-                let mut open: Option<(PortRange, Outcome)> = None;
-                for destination in &destinations {
-                    let outcome = decide(&rules, Piece::Port(protocol, source.first, destination.first));
-                    match &mut open {
-                        Some((range, same)) if *same == outcome => range.last = destination.last,
-                        _ => {
-                            ports.extend(
-                                open.take().map(|(range, outcome)| (protocol, *source, range, outcome)),
-                            );
-                            open = Some((*destination, outcome));
-                        }
-                    }
-                }
-                ports.extend(open.map(|(range, outcome)| (protocol, *source, range, outcome)));
+            for source in self.sources(&rules, protocol) {
+                self.sweep(&rules, protocol, source, &mut ports);
             }
         }
-        // Source ports that make no difference are not told apart.
         merge_sources(&mut ports);
         ports.retain(|(.., outcome)| *outcome != rest);
-        let other_icmp = decide(&rules, Piece::Icmp(None, None));
-        let mut icmp = Vec::new();
-        for (kind, codes) in icmp_kinds(&rules) {
-            let any = decide(&rules, Piece::Icmp(Some(kind), None));
-            for code in codes {
-                let outcome = decide(&rules, Piece::Icmp(Some(kind), Some(code)));
-                if outcome != any {
-                    icmp.push((kind, Some(code), outcome));
+        let mut behaviour = Behaviour {
+            ports,
+            icmp: Vec::new(),
+            other_icmp: self.decide(&rules, Piece::Icmp(None, None)),
+            igmp: Vec::new(),
+            other_igmp: self.decide(&rules, Piece::Igmp(None, To::OtherGroup)),
+            rest,
+        };
+        self.icmp(&rules, &mut behaviour);
+        self.igmp(&rules, &mut behaviour);
+        behaviour
+    }
+
+    /// The rules about a peer for whom these conditions hold.
+    fn about(&self, fulfilled: &[Condition]) -> BTreeSet<u32> {
+        let about = fulfilled.iter().filter_map(|condition| self.about.get(*condition)).flatten();
+        let about = about.filter(|(_, also)| also.is_none_or(|also| fulfilled.binary_search(&also).is_ok()));
+        self.about_all.iter().copied().chain(about.map(|(at, _)| *at)).collect()
+    }
+
+    fn decide(&self, rules: &BTreeSet<u32>, piece: Piece) -> Outcome {
+        let carried =
+            |at: &u32| rules_carry(&self.rules[*at as usize].traffic, |wanted| is_meant(wanted, piece));
+        self.first(&rules.iter().copied().filter(carried).collect())
+    }
+
+    /// The pipeline, over rules that are about the peer and the traffic.
+    fn first(&self, rules: &BTreeSet<u32>) -> Outcome {
+        let mut passed = None;
+        for at in rules {
+            let rule = &self.rules[*at as usize];
+            let stage = rule.order.stage;
+            if passed == Some(stage) || stage == Stage::Baseline && self.isolation.is_some() {
+                continue;
+            }
+            let verdict = match rule.does {
+                // Whether conditions on layer 7 hold the kernel cannot tell.
+                Does::Act(Action::Allow) if !rule.layer7.is_empty() => Final::Deny,
+                Does::Act(Action::Allow) => Final::Allow,
+                Does::Act(Action::Deny) => Final::Deny,
+                Does::Act(Action::Reject) => Final::Reject,
+                Does::Act(Action::Pass) => {
+                    passed = Some(stage);
+                    continue;
+                }
+                Does::Isolate => continue,
+            };
+            if stage == Stage::NetworkPolicy && self.isolation.is_none() {
+                continue;
+            }
+            return Outcome { verdict, by: Some(*at) };
+        }
+        match self.isolation {
+            Some(by) => Outcome { verdict: Final::Deny, by: Some(by) },
+            None => Outcome { verdict: Final::Allow, by: None },
+        }
+    }
+
+    /// The pieces that rules cut source ports of a protocol into.
+    fn sources(&self, rules: &BTreeSet<u32>, protocol: Protocol) -> Vec<PortRange> {
+        let mut starts: BTreeSet<u16> = BTreeSet::from([0]);
+        for rule in rules {
+            if let TrafficMatches::Of(all) = &self.rules[*rule as usize].traffic {
+                for one in all {
+                    cut_sources(one, protocol, &mut starts);
                 }
             }
-            if any != other_icmp || icmp.iter().any(|(other, ..)| *other == kind) {
-                icmp.push((kind, None, any));
+        }
+        let ends = starts.iter().skip(1).map(|next| next - 1).chain([u16::MAX]);
+        starts.iter().zip(ends).map(|(first, last)| PortRange { first: *first, last }).collect()
+    }
+
+    /// Destination ports from the lowest to the highest, of connections from these source ports.
+    fn sweep(
+        &self,
+        rules: &BTreeSet<u32>,
+        protocol: Protocol,
+        source: PortRange,
+        ports: &mut Vec<PortOutcome>,
+    ) {
+        // For each port where something changes: the rules that begin there to be about it, and those that end before it.
+        let mut turns: BTreeMap<u16, (Vec<u32>, Vec<u32>)> = BTreeMap::from([(0, Default::default())]);
+        for at in rules {
+            let mut ranges = Vec::new();
+            match &self.rules[*at as usize].traffic {
+                TrafficMatches::Any => ranges.push(PortRange::ALL),
+                TrafficMatches::Of(all) => {
+                    all.iter().for_each(|one| destinations(one, protocol, source.first, &mut ranges));
+                }
+            }
+            for range in joined(ranges) {
+                turns.entry(range.first).or_default().0.push(*at);
+                if let Some(after) = range.last.checked_add(1) {
+                    turns.entry(after).or_default().1.push(*at);
+                }
             }
         }
-        Behaviour { ports, icmp, other_icmp, igmp: decide(&rules, Piece::Igmp), rest }
-    }
-}
-
-/// Whether a rule is about a peer who is in these sets.
-fn is_about(rule: &Rule, signature: &[SetId]) -> bool {
-    let is_in = |set: &SetId| signature.binary_search(set).is_ok();
-    let peers = rule.peers.as_ref().is_none_or(|sets| sets.iter().any(is_in));
-    peers && (!rule.directions.egress || rule.destination.as_ref().is_none_or(is_in))
-}
-
-/// The pipeline, for one piece of traffic.
-fn decide(rules: &[&Rule], piece: Piece) -> Outcome {
-    let by = |rule: &Rule| Some((rule.policy, rule.rule));
-    let first_match = |stage: Stage| -> Option<Outcome> {
-        let rule = rules.iter().find(|rule| rule.order.stage == stage && carries(rule, piece))?;
-        let verdict = match rule.does {
-            Does::Act(Action::Allow) if !rule.layer7.is_empty() => Final::Deny,
-            Does::Act(Action::Allow) => Final::Allow,
-            Does::Act(Action::Deny) => Final::Deny,
-            Does::Act(Action::Reject) => Final::Reject,
-            // Passed on would be what the rule does not mean, too: what comes later might allow it.
-            Does::Act(Action::Pass) if matches!(piece, Piece::Igmp) && is_about_some_igmp(rule) => {
-                Final::Deny
+        let mut now: BTreeSet<u32> = BTreeSet::new();
+        let mut open: Option<(PortRange, Outcome)> = None;
+        for (port, (begin, end)) in turns {
+            for at in &end {
+                now.remove(at);
             }
-            Does::Act(Action::Pass) | Does::Isolate => return None,
-        };
-        Some(Outcome { verdict, by: by(rule) })
-    };
-    if let Some(outcome) = first_match(Stage::Tiers) {
-        return outcome;
+            now.extend(begin);
+            let outcome = self.first(&now);
+            if let Some((range, before)) = &mut open {
+                if *before == outcome {
+                    continue;
+                }
+                range.last = port - 1;
+                ports.push((protocol, source, *range, *before));
+            }
+            open = Some((PortRange { first: port, last: u16::MAX }, outcome));
+        }
+        ports.extend(open.map(|(range, outcome)| (protocol, source, range, outcome)));
     }
-    let union = || rules.iter().filter(|rule| rule.order.stage == Stage::NetworkPolicy);
-    if let Some(isolation) = union().find(|rule| rule.does == Does::Isolate) {
-        let mut allows = union().filter(|rule| rule.does != Does::Isolate && carries(rule, piece));
-        return match allows.next() {
-            Some(rule) => Outcome { verdict: Final::Allow, by: by(rule) },
-            None => Outcome { verdict: Final::Deny, by: by(isolation) },
-        };
-    }
-    first_match(Stage::Baseline).unwrap_or(Outcome { verdict: Final::Allow, by: None })
-}
 
-/// Whether a rule is about some of IGMP, by type or group, which the kernel is not asked to tell apart.
-pub(crate) fn is_about_some_igmp(rule: &Rule) -> bool {
-    match &rule.traffic {
-        TrafficMatches::Any => false,
-        TrafficMatches::Of(all) => {
-            all.iter().any(|one| matches!(one, TrafficMatch::Igmp(..)))
-                && !all.iter().any(|one| matches!(one, TrafficMatch::Igmp(None, None)))
+    fn icmp(&self, rules: &BTreeSet<u32>, behaviour: &mut Behaviour) {
+        let mut kinds: BTreeMap<u8, BTreeSet<u8>> = BTreeMap::new();
+        for one in self.traffic(rules) {
+            if let TrafficMatch::Icmp(Some(kind), code) = one {
+                kinds.entry(*kind).or_default().extend(code);
+            }
+        }
+        for (kind, codes) in kinds {
+            let any = self.decide(rules, Piece::Icmp(Some(kind), None));
+            for code in codes {
+                let outcome = self.decide(rules, Piece::Icmp(Some(kind), Some(code)));
+                if outcome != any {
+                    behaviour.icmp.push((kind, Some(code), outcome));
+                }
+            }
+            if any != behaviour.other_icmp || behaviour.icmp.iter().any(|(other, ..)| *other == kind) {
+                behaviour.icmp.push((kind, None, any));
+            }
         }
     }
+
+    fn igmp(&self, rules: &BTreeSet<u32>, behaviour: &mut Behaviour) {
+        let (mut kinds, mut groups) = (BTreeSet::new(), BTreeSet::new());
+        for one in self.traffic(rules) {
+            if let TrafficMatch::Igmp(kind, group) = one {
+                kinds.extend(kind);
+                groups.extend(group.and_then(|group| match group {
+                    std::net::IpAddr::V4(group) => Some(group),
+                    std::net::IpAddr::V6(_) => None,
+                }));
+            }
+        }
+        if kinds.is_empty() && groups.is_empty() {
+            return;
+        }
+        let kinds: Vec<Option<u8>> = kinds.into_iter().map(Some).chain([None]).collect();
+        let to: Vec<To> = groups.into_iter().map(To::Group).chain([To::OtherGroup, To::Host]).collect();
+        for kind in kinds {
+            for to in &to {
+                behaviour.igmp.push((kind, *to, self.decide(rules, Piece::Igmp(kind, *to))));
+            }
+        }
+    }
+
+    fn traffic<'a>(&'a self, rules: &'a BTreeSet<u32>) -> impl Iterator<Item = &'a TrafficMatch> {
+        rules.iter().flat_map(|at| match &self.rules[*at as usize].traffic {
+            TrafficMatches::Any => [].iter(),
+            TrafficMatches::Of(all) => all.iter(),
+        })
+    }
 }
 
-fn carries(rule: &Rule, piece: Piece) -> bool {
-    match &rule.traffic {
+fn rules_carry(traffic: &TrafficMatches, is_meant: impl Fn(&TrafficMatch) -> bool) -> bool {
+    match traffic {
         TrafficMatches::Any => true,
-        TrafficMatches::Of(all) => all.iter().any(|one| is_meant(one, piece, rule.does)),
+        TrafficMatches::Of(all) => all.iter().any(is_meant),
     }
 }
 
-fn is_meant(wanted: &TrafficMatch, piece: Piece, does: Does) -> bool {
+fn is_meant(wanted: &TrafficMatch, piece: Piece) -> bool {
     match (wanted, piece) {
-        (TrafficMatch::Ports(protocol, range), Piece::Port(own, _, port)) => {
-            *protocol == own && range.contains(port)
-        }
-        (TrafficMatch::From(range, of), Piece::Port(_, source, _)) => {
-            range.contains(source) && is_meant(of, piece, does)
-        }
         (TrafficMatch::Icmp(None, _), Piece::Icmp(..)) => true,
         (TrafficMatch::Icmp(Some(kind), None), Piece::Icmp(own, _)) => own == Some(*kind),
         (TrafficMatch::Icmp(Some(kind), Some(code)), Piece::Icmp(own, own_code)) => {
             own == Some(*kind) && own_code == Some(*code)
         }
-        // What of IGMP a rule is about the kernel cannot tell: what allows some of it allows none.
-        (TrafficMatch::Igmp(None, None), Piece::Igmp) => true,
-        (TrafficMatch::Igmp(..), Piece::Igmp) => does != Does::Act(Action::Allow),
+        (TrafficMatch::Igmp(kind, group), Piece::Igmp(own, to)) => {
+            kind.is_none_or(|kind| own == Some(kind))
+                && group.is_none_or(|group| match to {
+                    To::Group(own) => group == own,
+                    To::OtherGroup => false,
+                    To::Host => true,
+                })
+        }
         _ => false,
     }
 }
 
-/// The pieces that rules cut source and destination ports of a protocol into.
-fn cuts(rules: &[&Rule], protocol: Protocol) -> (Vec<PortRange>, Vec<PortRange>) {
-    let (mut sources, mut destinations) = (Vec::new(), Vec::new());
-    for rule in rules {
-        if let TrafficMatches::Of(all) = &rule.traffic {
-            for one in all {
-                note(one, protocol, &mut sources, &mut destinations);
-            }
-        }
-    }
-    (pieces(&sources), pieces(&destinations))
-}
-
-fn note(
-    one: &TrafficMatch,
-    protocol: Protocol,
-    sources: &mut Vec<PortRange>,
-    destinations: &mut Vec<PortRange>,
-) {
+/// The destination ports that a match is about, of connections from this source port.
+fn destinations(one: &TrafficMatch, protocol: Protocol, source: u16, ranges: &mut Vec<PortRange>) {
     match one {
-        TrafficMatch::Ports(own, range) if *own == protocol => destinations.push(*range),
-        TrafficMatch::From(range, of) if of.is_about(protocol) => {
-            sources.push(*range);
-            note(of, protocol, sources, destinations);
+        TrafficMatch::Ports(own, range) if *own == protocol => ranges.push(*range),
+        TrafficMatch::From(range, of) if range.contains(source) => {
+            destinations(of, protocol, source, ranges);
         }
         _ => {}
     }
 }
 
-/// All ports, cut where a range begins or ends.
-fn pieces(ranges: &[PortRange]) -> Vec<PortRange> {
-    let mut starts: Vec<u16> = vec![0];
-    for range in ranges {
-        starts.push(range.first);
+fn cut_sources(one: &TrafficMatch, protocol: Protocol, starts: &mut BTreeSet<u16>) {
+    if let TrafficMatch::From(range, of) = one
+        && of.is_about(protocol)
+    {
+        starts.insert(range.first);
         starts.extend(range.last.checked_add(1));
+        cut_sources(of, protocol, starts);
     }
-    starts.sort_unstable();
-    starts.dedup();
-    let ends = starts.iter().skip(1).map(|next| next - 1).chain([u16::MAX]);
-    starts.iter().zip(ends).map(|(first, last)| PortRange { first: *first, last }).collect()
 }
 
-/// The types of ICMP that rules mention, each with the codes they mention.
-fn icmp_kinds(rules: &[&Rule]) -> BTreeMap<u8, BTreeSet<u8>> {
-    let mut kinds = BTreeMap::new();
-    for rule in rules {
-        if let TrafficMatches::Of(all) = &rule.traffic {
-            for one in all {
-                if let TrafficMatch::Icmp(Some(kind), code) = one {
-                    let codes: &mut BTreeSet<u8> = kinds.entry(*kind).or_default();
-                    codes.extend(code);
-                }
+/// Ranges that overlap or touch become one.
+fn joined(mut ranges: Vec<PortRange>) -> Vec<PortRange> {
+    ranges.sort_by_key(|range| range.first);
+    let mut all: Vec<PortRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match all.last_mut() {
+            Some(last) if u32::from(range.first) <= u32::from(last.last) + 1 => {
+                last.last = last.last.max(range.last);
             }
+            _ => all.push(range),
         }
     }
-    kinds
+    all
 }
 
 /// Where all source ports have the same outcomes, they are one.
-fn merge_sources(ports: &mut Vec<(Protocol, PortRange, PortRange, Outcome)>) {
+fn merge_sources(ports: &mut Vec<PortOutcome>) {
     for protocol in PROTOCOLS {
-        let own = |entry: &&(Protocol, PortRange, PortRange, Outcome)| entry.0 == protocol;
-        let mut sources: Vec<PortRange> = ports.iter().filter(own).map(|entry| entry.1).collect();
-        sources.dedup();
-        let of = |source: PortRange| -> Vec<(PortRange, Outcome)> {
-            let same = ports.iter().filter(own).filter(|entry| entry.1 == source);
-            same.map(|entry| (entry.2, entry.3)).collect()
-        };
-        let Some(first) = sources.first().copied() else { continue };
-        if sources.iter().all(|source| of(*source) == of(first)) {
-            let merged = of(first);
+        let mut by_source: BTreeMap<u16, Vec<(PortRange, Outcome)>> = BTreeMap::new();
+        for (_, source, range, outcome) in ports.iter().filter(|entry| entry.0 == protocol) {
+            by_source.entry(source.first).or_default().push((*range, *outcome));
+        }
+        let Some((_, first)) = by_source.pop_first() else { continue };
+        if by_source.values().all(|other| *other == first) {
             ports.retain(|entry| entry.0 != protocol);
-            ports.extend(
-                merged.into_iter().map(|(range, outcome)| (protocol, PortRange::ALL, range, outcome)),
-            );
+            ports
+                .extend(first.into_iter().map(|(range, outcome)| (protocol, PortRange::ALL, range, outcome)));
         }
     }
 }

@@ -1,15 +1,27 @@
 //! A program that follows what changes: a node's part of the view in, patches out.
+//!
+//! A pod that comes or goes is an element in a few sets: nothing is compiled again. New chains are made where somebody needs a list
+//! of rules that nobody needed before, or is of a kind that there was nobody of; what is not needed any more goes with the
+//! next such change, or with [`Live::tidy`], and then the program is the one from scratch, to the byte.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use palisade_engine::delta::Delta;
+use palisade_engine::delta::{Change, Content, Delta, Member, MemberKind, SetId};
 use palisade_engine::view::{OutOfStep, View};
+use palisade_model::policy::Direction;
 use smol_str::SmolStr;
 
-use super::{Compiled, compile};
+use super::Counted;
+use super::edit::Edit;
+use super::index::{Index, is_own, tells_peers};
+use super::layers::Everybody;
+use super::lists::{Listed, Shared};
+use super::names::Names;
 use crate::patch::Patch;
-use crate::program::{Interface, Program};
+use crate::program::{Interface, Name, Program};
 
 /// Which interfaces of a machine lead to pods, and which addresses may come by each: whatever else does is forged.
 pub type Wiring = BTreeMap<Interface, BTreeSet<IpAddr>>;
@@ -17,10 +29,43 @@ pub type Wiring = BTreeMap<Interface, BTreeSet<IpAddr>>;
 /// A node's program, kept up to date.
 #[derive(Debug)]
 pub struct Live {
-    view: View,
     node: SmolStr,
-    wiring: Wiring,
-    compiled: Compiled,
+    pub(super) view: View,
+    pub(super) wiring: Wiring,
+    pub(super) names: Names,
+    pub(super) index: Index,
+    pub(super) edit: Edit,
+    pub(super) counted: BTreeMap<Name, Counted>,
+    lacks: BTreeSet<String>,
+    pub(super) lists: BTreeMap<Name, Listed>,
+    /// Whom conditions mean, and who is to be told apart otherwise.
+    pub(super) everybody: BTreeMap<Name, Everybody>,
+    pub(super) classifiers: BTreeMap<Name, Shared>,
+    /// Those of the two that a set makes a difference to.
+    pub(super) by_set: BTreeMap<SetId, BTreeSet<Name>>,
+    /// Those of the two that are new: what is in sets of theirs may be from before.
+    pub(super) fresh: BTreeSet<Name>,
+    /// Sets that are known to hold what they should.
+    pub(super) filled: BTreeSet<Name>,
+    /// The lists of each of the node's pods, and of the node.
+    pub(super) served: BTreeMap<Arc<Member>, BTreeMap<Direction, Name>>,
+    pub(super) node_lists: BTreeMap<Direction, Name>,
+    /// Lists whose chains are to be made again, and whether anything else about chains has changed.
+    pub(super) stale: BTreeSet<Name>,
+    pub(super) structural: bool,
+}
+
+/// What deltas have touched.
+#[derive(Debug, Default)]
+struct Touched {
+    /// Addresses that came into sets or left them.
+    peers: BTreeSet<(SetId, IpAddr)>,
+    /// The node's own, whose sets are others now.
+    own: BTreeSet<Arc<Member>>,
+    /// Sets whose rules are others now.
+    subjects: BTreeSet<SetId>,
+    /// Services whose addresses are others now.
+    services: BTreeSet<SetId>,
 }
 
 // === impl Live ===
@@ -28,18 +73,51 @@ pub struct Live {
 impl Live {
     /// The program for a node's part of the view.
     pub fn new(part: View, node: &str, wiring: Wiring) -> Live {
-        let compiled = compile(&part, node);
-        Live { view: part, node: node.into(), wiring, compiled }
+        let mut live = Live {
+            node: node.into(),
+            view: View::default(),
+            wiring,
+            names: Names::default(),
+            index: Index::default(),
+            edit: Edit::default(),
+            counted: BTreeMap::new(),
+            lacks: BTreeSet::new(),
+            lists: BTreeMap::new(),
+            everybody: BTreeMap::new(),
+            classifiers: BTreeMap::new(),
+            by_set: BTreeMap::new(),
+            fresh: BTreeSet::new(),
+            filled: BTreeSet::new(),
+            served: BTreeMap::new(),
+            node_lists: BTreeMap::new(),
+            stale: BTreeSet::new(),
+            structural: true,
+        };
+        let mut touched = Touched::default();
+        for change in &part.as_delta().changes {
+            touched.note(&part, change, &mut live.index, &mut live.names, node);
+        }
+        live.view = part;
+        live.base_sets();
+        live.wire();
+        live.take(touched);
+        live.edit.patch();
+        live
     }
 
     /// The program.
     pub fn program(&self) -> &Program {
-        &self.compiled.program
+        self.edit.program()
     }
 
     /// What of the policies the kernel cannot do, in words.
     pub fn lacks(&self) -> &BTreeSet<String> {
-        &self.compiled.lacks
+        &self.lacks
+    }
+
+    /// What the counters count.
+    pub fn counted(&self) -> &BTreeMap<Name, Counted> {
+        &self.counted
     }
 
     /// The node's part of the view.
@@ -55,27 +133,178 @@ impl Live {
     /// Takes the next deltas of the node's part: one patch, so that nobody sees them half done. If one does not fit nothing can
     /// be said any more: begin anew.
     pub fn follow(&mut self, deltas: &[Delta]) -> Result<Patch, OutOfStep> {
+        let mut touched = Touched::default();
+        let (index, names, node) = (&mut self.index, &mut self.names, self.node.as_str());
         for delta in deltas {
-            self.view.follow(delta)?;
+            self.view.follow_with(delta, |view, change| touched.note(view, change, index, names, node))?;
         }
-        Ok(self.again())
+        self.take(touched);
+        Ok(self.edit.patch())
     }
 
     /// Other interfaces lead to pods now, or to others.
     pub fn rewire(&mut self, wiring: Wiring) -> Patch {
+        let same = wiring.is_empty() == self.wiring.is_empty();
         self.wiring = wiring;
-        self.again()
+        if !same {
+            self.structural = true;
+            self.base_sets();
+        }
+        self.wire();
+        self.finish();
+        self.edit.patch()
     }
 
     /// Takes away what is kept in case it is needed again soon. After this, the program is the one from scratch.
     pub fn tidy(&mut self) -> Patch {
-        self.again()
+        self.structural = true;
+        self.finish();
+        self.edit.patch()
     }
 
-    fn again(&mut self) -> Patch {
-        let next = compile(&self.view, &self.node);
-        let patch = Patch::between(&self.compiled.program, &next.program);
-        self.compiled = next;
-        patch
+    fn take(&mut self, mut touched: Touched) {
+        let ruled = |sets: &BTreeSet<SetId>| sets.iter().any(|set| touched.subjects.contains(set));
+        if !touched.subjects.is_empty() {
+            self.lacks = super::lacks(&self.view);
+            let own = self.index.own.iter().filter(|(_, sets)| ruled(sets));
+            touched.own.extend(own.map(|(member, _)| Arc::clone(member)));
+        }
+        let mut addresses: BTreeSet<IpAddr> = BTreeSet::new();
+        // First all of them go: what says the same as before may be made of other sets now.
+        for member in &touched.own {
+            addresses.extend(&member.addresses);
+            self.dismiss(member);
+        }
+        for member in &touched.own {
+            self.serve(member);
+        }
+        for address in addresses {
+            self.dispatch(address);
+        }
+        for (set, address) in touched.peers {
+            self.place(set, address);
+        }
+        for service in touched.services {
+            self.stale.extend(self.lists_to(service));
+        }
+        self.finish();
+    }
+
+    /// Somebody needs no lists for now.
+    fn dismiss(&mut self, member: &Arc<Member>) {
+        let before = if member.kind == MemberKind::Node {
+            mem::take(&mut self.node_lists)
+        } else {
+            self.served.remove(member).unwrap_or_default()
+        };
+        for list in before.values() {
+            self.unlist(list);
+        }
+    }
+
+    /// Finds the lists of somebody.
+    fn serve(&mut self, member: &Arc<Member>) {
+        let subjects = self.index.own.get(member).cloned().unwrap_or_default();
+        let mut now = BTreeMap::new();
+        for direction in Direction::BOTH {
+            let rules = self.rules(&subjects, direction);
+            if let Some(list) = self.list(&rules, direction, None) {
+                now.insert(direction, list);
+            }
+        }
+        if member.kind == MemberKind::Node {
+            self.structural = true;
+            self.node_lists = now;
+        } else if !now.is_empty() {
+            self.served.insert(Arc::clone(member), now);
+        }
+    }
+
+    /// Makes the chains that are to be made, and where any are, takes away what is not needed.
+    fn finish(&mut self) {
+        if self.stale.is_empty() && !self.structural {
+            return;
+        }
+        self.tidy_peers();
+        for list in mem::take(&mut self.stale) {
+            self.render(&list);
+        }
+        self.fresh.clear();
+        self.filled.clear();
+        self.base_chains();
+        self.edit.collect();
+        let program = self.edit.program();
+        self.counted.retain(|name, _| program.counters.contains(name));
+        self.structural = false;
+    }
+}
+
+// === impl Touched ===
+
+impl Touched {
+    /// What a change touches, before it is made.
+    fn note(&mut self, view: &View, change: &Change, index: &mut Index, names: &mut Names, node: &str) {
+        match change {
+            Change::Set(id, content, members) => {
+                names.forget_set(*id);
+                // Whoever is told apart by a set that comes is served anew, and finds its members there.
+                for member in members {
+                    index.join(*id, content, member, node);
+                    self.own(member, node);
+                }
+            }
+            Change::NoSet(id) => {
+                names.forget_set(*id);
+                let Some(set) = view.sets().get(id) else { return };
+                for member in &set.members {
+                    index.leave(*id, &set.content, member, node);
+                    self.own(member, node);
+                }
+            }
+            Change::Rule(id, rule) => {
+                names.forget_rule(*id);
+                self.subjects.insert(rule.subject);
+            }
+            Change::NoRule(id) => {
+                names.forget_rule(*id);
+                self.subjects.extend(view.rules().get(id).map(|rule| rule.subject));
+            }
+            Change::Move(moves) => {
+                let content = |set: &SetId| view.sets().get(set).map(|set| Arc::clone(&set.content));
+                for moved in moves {
+                    for (set, content) in moved.left.iter().filter_map(|set| Some((*set, content(set)?))) {
+                        for member in &moved.members {
+                            index.leave(set, &content, member, node);
+                            self.member(set, &content, member, node);
+                        }
+                    }
+                }
+                for moved in moves {
+                    for (set, content) in moved.joined.iter().filter_map(|set| Some((*set, content(set)?))) {
+                        for member in &moved.members {
+                            index.join(set, &content, member, node);
+                            self.member(set, &content, member, node);
+                        }
+                    }
+                }
+            }
+            Change::Policy(..) | Change::NoPolicy(_) | Change::Need(_) | Change::NoNeed(_) => {}
+        }
+    }
+
+    fn member(&mut self, set: SetId, content: &Content, member: &Arc<Member>, node: &str) {
+        if tells_peers(content) {
+            self.peers.extend(member.addresses.iter().map(|address| (set, *address)));
+        }
+        if matches!(content, Content::Service(_)) {
+            self.services.insert(set);
+        }
+        self.own(member, node);
+    }
+
+    fn own(&mut self, member: &Arc<Member>, node: &str) {
+        if is_own(member, node) {
+            self.own.insert(Arc::clone(member));
+        }
     }
 }

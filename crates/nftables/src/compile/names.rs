@@ -1,57 +1,103 @@
-//! Names made of what a thing says: the same in every run, and short enough for the kernel.
+//! Names made of what a thing says: the same in every run, and no other thing's.
+//!
+//! Whoever writes policies chooses what is hashed, so the hash is one for which nobody can find two texts.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
-use palisade_engine::delta::{Rule, SetId};
+use palisade_engine::delta::{Rule, RuleId, SetId};
 use palisade_engine::view::View;
-use palisade_model::policy::TrafficMatches;
+use sha2::{Digest, Sha256};
 
 use crate::program::Name;
 
-/// What sets and rules say, in words.
+/// What sets and rules say, digested; kept because it is asked again and again.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    sets: BTreeMap<SetId, String>,
+    sets: BTreeMap<SetId, Name>,
+    rules: BTreeMap<RuleId, Said>,
+}
+
+/// What a rule says.
+#[derive(Debug, Clone)]
+pub(crate) struct Said {
+    /// All of it.
+    pub(crate) whole: Name,
+    /// Without whose rule it is: what peers are told apart by.
+    pub(crate) shape: Name,
 }
 
 // === impl Names ===
 
 impl Names {
-    pub(crate) fn new(view: &View) -> Self {
-        let sets = view.sets().iter().map(|(id, set)| (*id, format!("{:?}", set.content)));
-        Names { sets: sets.collect() }
+    /// These may say something else from now on.
+    pub(crate) fn forget_set(&mut self, set: SetId) {
+        self.sets.remove(&set);
     }
 
-    /// A set in words that are no other set's.
-    pub(crate) fn set(&self, id: SetId) -> String {
-        self.sets.get(&id).cloned().unwrap_or_default()
+    pub(crate) fn forget_rule(&mut self, rule: RuleId) {
+        self.rules.remove(&rule);
     }
 
-    /// A rule in words: whatever its chain depends on.
-    pub(crate) fn rule(&self, view: &View, rule: &Rule) -> String {
-        let object = view.policies().get(&rule.policy).map(|origin| origin.object.to_string());
+    /// A set, by what it selects.
+    pub(crate) fn set(&mut self, view: &View, id: SetId) -> Name {
+        let said = || digest(&format!("{:?}", view.sets().get(&id).map(|set| &set.content)));
+        self.sets.entry(id).or_insert_with(said).clone()
+    }
+
+    /// A rule, by what it says.
+    pub(crate) fn rule(&mut self, view: &View, id: RuleId, rule: &Rule) -> Said {
+        if let Some(said) = self.rules.get(&id) {
+            return said.clone();
+        }
         let peers = rule.peers.as_ref().map(|sets| {
-            let mut names: Vec<String> = sets.iter().map(|set| self.set(*set)).collect();
+            let mut names: Vec<Name> = sets.iter().map(|set| self.set(view, *set)).collect();
             names.sort();
             names
         });
-        let destination = rule.destination.map(|set| self.set(set));
-        let traffic = match &rule.traffic {
-            TrafficMatches::Any => "any".to_owned(),
-            TrafficMatches::Of(all) => format!("{all:?}"),
-        };
-        format!(
-            "{:?} {:?} {object:?} {:?} {peers:?} {destination:?} {traffic} {:?}",
-            rule.order, rule.does, rule.rule, rule.layer7
-        )
+        let destination = rule.destination.map(|set| self.set(view, set));
+        let shape = format!(
+            "{:?} {:?} {peers:?} {destination:?} {:?} {}",
+            rule.order.stage,
+            rule.does,
+            rule.traffic,
+            rule.layer7.is_empty()
+        );
+        let object = view.policies().get(&rule.policy).map(|origin| origin.object.to_string());
+        let whole =
+            format!("{:?} {object:?} {:?} {:?} {:?} {shape}", rule.order, rule.rule, rule.layer7, rule.log);
+        let said = Said { whole: digest(&whole), shape: digest(&shape) };
+        self.rules.insert(id, said.clone());
+        said
     }
 }
 
-/// A name with a hash of a text: FNV-1a, which is the same everywhere.
+/// A name with a digest of a text.
 pub(crate) fn hashed(prefix: &str, text: &str) -> Name {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for byte in text.bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    format!("{prefix}_{hash:016x}").into()
+    format!("{prefix}_{}", digest(text)).into()
 }
+
+/// 96 bits of SHA-256.
+pub(crate) fn digest(text: &str) -> Name {
+    let mut name = String::with_capacity(24);
+    for byte in Sha256::digest(text.as_bytes()).iter().take(12) {
+        let _ = write!(name, "{byte:02x}");
+    }
+    name.into()
+}
+
+/// A name that people can read, made of what may have any characters: where some had to go, or it is too long, a digest tells
+/// it from others.
+pub(crate) fn readable(parts: &[&str]) -> Name {
+    let text = parts.join("/");
+    let usable = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '_' | '.');
+    let mut name: String = text.chars().map(|c| if usable(c) { c } else { '_' }).collect();
+    if name != text || name.len() > LONGEST || parts.iter().any(|part| part.contains('/')) {
+        name.truncate(LONGEST - 25);
+        name = format!("{name}_{}", digest(&format!("{parts:?}")));
+    }
+    name.into()
+}
+
+/// Longer names than this the kernel does not take everywhere.
+const LONGEST: usize = 120;

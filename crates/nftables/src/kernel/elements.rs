@@ -260,7 +260,7 @@ fn code(verdict: &Verdict) -> Option<(i32, Option<&Name>)> {
         Verdict::Return => (RETURN, None),
         Verdict::Jump(to) => (JUMP, Some(to)),
         Verdict::Goto(to) => (GOTO, Some(to)),
-        Verdict::Reject | Verdict::Map(..) => return None,
+        Verdict::Reject | Verdict::Log(_) | Verdict::Map(..) => return None,
     })
 }
 

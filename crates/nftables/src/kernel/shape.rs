@@ -97,7 +97,10 @@ impl Shape {
                 (FieldType::Port, Value::Number(number)) => bytes.extend(number.to_be_bytes()),
                 (FieldType::Interface, Value::Interface(interface)) => bytes.extend(interface.bytes()),
                 (
-                    FieldType::Protocol | FieldType::IcmpType(_) | FieldType::IcmpCode(_),
+                    FieldType::Protocol
+                    | FieldType::IcmpType(_)
+                    | FieldType::IcmpCode(_)
+                    | FieldType::IgmpType,
                     Value::Number(number),
                 ) => bytes.push(u8::try_from(number).ok()?),
                 _ => return None,
@@ -136,9 +139,10 @@ impl Shape {
                 }
                 FieldType::Port => Value::Number(u16::from_be_bytes(part.try_into().ok()?)),
                 FieldType::Interface => Value::Interface(Interface::new(message::name(part)?)?),
-                FieldType::Protocol | FieldType::IcmpType(_) | FieldType::IcmpCode(_) => {
-                    Value::Number(u16::from(*part.first()?))
-                }
+                FieldType::Protocol
+                | FieldType::IcmpType(_)
+                | FieldType::IcmpCode(_)
+                | FieldType::IgmpType => Value::Number(u16::from(*part.first()?)),
             });
             at += width.next_multiple_of(4);
         }
@@ -202,7 +206,7 @@ fn width(field: FieldType) -> usize {
         FieldType::Address(Family::V4) => 4,
         FieldType::Address(Family::V6) | FieldType::Interface => 16,
         FieldType::Port => 2,
-        FieldType::Protocol | FieldType::IcmpType(_) | FieldType::IcmpCode(_) => 1,
+        FieldType::Protocol | FieldType::IcmpType(_) | FieldType::IcmpCode(_) | FieldType::IgmpType => 1,
     }
 }
 
@@ -211,9 +215,10 @@ pub(crate) fn is_of(field: FieldType, value: Value) -> bool {
     match (field, value) {
         (FieldType::Address(family), Value::Address(address)) => Family::of(address) == family,
         (FieldType::Port, Value::Number(_)) | (FieldType::Interface, Value::Interface(_)) => true,
-        (FieldType::Protocol | FieldType::IcmpType(_) | FieldType::IcmpCode(_), Value::Number(number)) => {
-            number <= u8::MAX.into()
-        }
+        (
+            FieldType::Protocol | FieldType::IcmpType(_) | FieldType::IcmpCode(_) | FieldType::IgmpType,
+            Value::Number(number),
+        ) => number <= u8::MAX.into(),
         _ => false,
     }
 }

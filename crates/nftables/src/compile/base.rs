@@ -1,0 +1,163 @@
+//! Where packets come in, and whose they are.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use palisade_model::address::Family;
+use palisade_model::policy::Direction;
+
+use super::FAMILIES;
+use super::classify::address_key;
+use super::live::Live;
+use crate::program::{Chain, Elements, Field, FieldType, Hook, Match, Name, Rule, Set, Value, Verdict};
+
+/// The counter of packets that came by an interface with an address that is not there.
+pub const FORGED: &str = "forged";
+
+impl Live {
+    /// The maps and sets that are always there.
+    pub(super) fn base_sets(&mut self) {
+        let mut add = |name: Name, key: Vec<FieldType>, is_map: bool, comment: &str| {
+            let comment = comment.to_owned();
+            self.edit.set(&name, || Set { key, elements: Elements::new(), is_map, interval: false, comment });
+        };
+        for family in FAMILIES {
+            let address = FieldType::Address(family);
+            for direction in Direction::BOTH {
+                let comment = match direction {
+                    Direction::Egress => "pods of this node, by whose packets are judged",
+                    Direction::Ingress => "pods of this node, by who gets them",
+                };
+                add(dispatch(direction, family), vec![address], true, comment);
+            }
+            if !self.wiring.is_empty() {
+                let comment = "what may come by which interface";
+                add(wired(family), vec![FieldType::Interface, address], false, comment);
+            }
+        }
+        if !self.wiring.is_empty() {
+            add("wires".into(), vec![FieldType::Interface], false, "interfaces that lead to pods");
+        }
+    }
+
+    /// The base chains.
+    pub(super) fn base_chains(&mut self) {
+        let always = [
+            Rule::new([Match::Established], Verdict::Accept).comment("connections that are known"),
+            Rule::new([Match::NeighbourDiscovery], Verdict::Accept).comment("neighbour discovery"),
+        ];
+        let pods = |direction: Direction| {
+            FAMILIES.map(|family| {
+                let field = match direction {
+                    Direction::Egress => Field::Source(family),
+                    Direction::Ingress => Field::Destination(family),
+                };
+                Rule::new([], Verdict::Map(vec![field], dispatch(direction, family)))
+            })
+        };
+        let mut forged = Vec::new();
+        if !self.wiring.is_empty() {
+            self.edit.counter(&FORGED.into());
+            // Before it has an address of its own a pod asks its neighbours for it.
+            forged.push(always[1].clone());
+            for family in FAMILIES {
+                let (wire, source) = (Field::InterfaceIn, Field::Source(family));
+                forged.push(Rule {
+                    matches: vec![
+                        Match::In(vec![wire], "wires".into()),
+                        Match::NotIn(vec![wire, source], wired(family)),
+                    ],
+                    counter: Some(FORGED.into()),
+                    verdict: Verdict::Drop,
+                    comment: Some("not the address of the pod behind this interface".to_owned()),
+                });
+            }
+        }
+        let mut forward = forged.clone();
+        forward.extend(always.clone());
+        forward.extend(pods(Direction::Egress));
+        forward.extend(pods(Direction::Ingress));
+        let mut input =
+            vec![Rule::new([Match::LoopbackIn], Verdict::Accept).comment("this machine with itself")];
+        input.extend(forged);
+        input.extend(always.clone());
+        input.extend(pods(Direction::Egress));
+        // A pod's own node always reaches it.
+        let mut output =
+            vec![Rule::new([Match::LoopbackOut], Verdict::Accept).comment("this machine with itself")];
+        output.extend(always);
+        for (direction, chain, rules) in
+            [(Direction::Ingress, "in_node", &mut input), (Direction::Egress, "eg_node", &mut output)]
+        {
+            if let Some(list) = self.node_lists.get(&direction) {
+                let to = Rule::new([], Verdict::Goto(list.clone()));
+                self.edit.chain(chain.into(), Chain { hook: None, rules: vec![to] });
+                rules.push(Rule::new([], Verdict::Goto(chain.into())));
+            }
+        }
+        for (name, hook, rules) in [
+            ("forward", Hook::Forward, forward),
+            ("input", Hook::Input, input),
+            ("output", Hook::Output, output),
+        ] {
+            self.edit.chain(name.into(), Chain { hook: Some(hook), rules });
+        }
+    }
+
+    /// What happens to the packets of an address, and to those for it.
+    pub(super) fn dispatch(&mut self, address: IpAddr) {
+        let key = address_key(address);
+        let family = Family::of(address);
+        let claims: Vec<_> = self.index.claims.get(&address).into_iter().flatten().cloned().collect();
+        for direction in Direction::BOTH {
+            let map = dispatch(direction, family);
+            // Of two that claim an address the last one with rules has it, whatever order they came in.
+            let list = claims.iter().rev().find_map(|member| self.served.get(member)?.get(&direction));
+            match list.cloned() {
+                Some(list) => {
+                    let verdict = match direction {
+                        Direction::Egress => Verdict::Jump(list),
+                        Direction::Ingress => Verdict::Goto(list),
+                    };
+                    self.edit.put(&map, key.clone(), Some(verdict));
+                }
+                None => self.edit.take(&map, &key),
+            }
+        }
+    }
+
+    /// Which addresses may come by which interface.
+    pub(super) fn wire(&mut self) {
+        let mut wires = Elements::new();
+        let mut pairs: BTreeMap<Family, Elements> = FAMILIES.map(|family| (family, Elements::new())).into();
+        for (interface, addresses) in &self.wiring {
+            let wire = (Value::Interface(*interface), Value::Interface(*interface));
+            wires.insert(vec![wire], None);
+            for address in addresses {
+                let value = Value::Address(*address);
+                if let Some(pairs) = pairs.get_mut(&Family::of(*address)) {
+                    pairs.insert(vec![wire, (value, value)], None);
+                }
+            }
+        }
+        self.edit.fill(&"wires".into(), wires);
+        for (family, pairs) in pairs {
+            self.edit.fill(&wired(family), pairs);
+        }
+    }
+}
+
+fn dispatch(direction: Direction, family: Family) -> Name {
+    match direction {
+        Direction::Egress => format!("from_pod{}", number(family)).into(),
+        Direction::Ingress => format!("to_pod{}", number(family)).into(),
+    }
+}
+
+fn wired(family: Family) -> Name {
+    format!("wired{}", number(family)).into()
+}
+
+fn number(family: Family) -> u8 {
+    if family == Family::V4 { 4 } else { 6 }
+}

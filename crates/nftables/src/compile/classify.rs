@@ -1,0 +1,293 @@
+//! Who peers are to a list of rules: addresses by what they may do.
+//!
+//! Whoever may do the same is in one class, whatever conditions that comes from, and a class is a set in the kernel. Those who
+//! may do what everybody may of the layer they are in ([`super::layers`]) are found there, and not kept here again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use palisade_engine::delta::{Content, SetId};
+use palisade_engine::view::View;
+use palisade_model::address::{Family, next, previous};
+use palisade_model::ranges::Ranges;
+
+use super::FAMILIES;
+use super::decide::{Condition, List};
+use super::index::Index;
+use super::layers::Layer;
+use super::names::{digest, hashed};
+use crate::program::{Key, Name, Value};
+
+/// A class, by its place. The first is whoever fulfils no condition.
+pub(crate) type Class = usize;
+
+/// How peers are told apart.
+#[derive(Debug)]
+pub(crate) struct Classifier {
+    name: Name,
+    list: Arc<List>,
+    /// If it is there, everybody is in this set: it is the service they go to.
+    via: Option<SetId>,
+    /// Whom to find elsewhere: the condition, and the class of everybody there, by family.
+    layers: Vec<(Condition, [Class; 2])>,
+    /// Those of the list's sets that are ranges of addresses.
+    blocks: Vec<(SetId, Arc<Content>)>,
+    /// Classes in the order in which somebody was first in them, each with a digest of what it may do and with conditions that
+    /// lead there.
+    pub(crate) classes: Vec<(Name, Vec<Condition>)>,
+    by_name: BTreeMap<Name, Class>,
+    known: BTreeMap<Vec<Condition>, Class>,
+    /// Addresses of members that no layer finds. They come before ranges, which may hold them, too.
+    pub(crate) exact: BTreeMap<IpAddr, Class>,
+    /// How many of a family are in each class.
+    counts: BTreeMap<(Family, Class), usize>,
+    /// Classes that chains have rules for, by family: also those that nobody is in any more, until somebody tidies up.
+    pub(crate) shown: BTreeSet<(Family, Class)>,
+    /// Ranges of addresses whose class is not the first; they do not overlap.
+    pub(crate) ranges: Vec<(IpAddr, IpAddr, Class)>,
+}
+
+// === impl Classifier ===
+
+impl Classifier {
+    pub(crate) fn new(
+        name: Name,
+        list: &Arc<List>,
+        via: Option<SetId>,
+        layers: &[Layer],
+        view: &View,
+        index: &Index,
+    ) -> Classifier {
+        let mut classifier = Classifier {
+            name,
+            list: Arc::clone(list),
+            via,
+            layers: Vec::new(),
+            blocks: blocks(list, view),
+            classes: Vec::new(),
+            by_name: BTreeMap::new(),
+            known: BTreeMap::new(),
+            exact: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            shown: BTreeSet::new(),
+            ranges: Vec::new(),
+        };
+        classifier.class_of([].into_iter());
+        let mut ranges = Vec::new();
+        for (first, last, own) in cut(&classifier.blocks) {
+            ranges.push((first, last, classifier.class_of(own.into_iter())));
+        }
+        ranges.retain(|(.., class)| *class != 0);
+        classifier.ranges = joined(ranges);
+        for layer in layers {
+            let classes = FAMILIES.map(|family| {
+                let whole = classifier.blocks.iter().filter(|(_, block)| is_whole(block, family));
+                let whole = whole.map(|(set, _)| *set).chain(via).collect::<Vec<_>>();
+                let mut fulfilled = list.fulfilled(whole.into_iter());
+                fulfilled.extend(&layer.fulfilled);
+                fulfilled.sort_unstable();
+                fulfilled.dedup();
+                classifier.class(fulfilled)
+            });
+            classifier.layers.push((layer.condition, classes));
+        }
+        let but_for = classifier.found_by_layers(view);
+        let sets = list.named().filter(|set| Some(*set) != but_for).filter_map(|id| view.sets().get(&id));
+        let members = sets.flat_map(|set| &set.members);
+        let addresses: BTreeSet<IpAddr> = members.flat_map(|member| &member.addresses).copied().collect();
+        for address in addresses {
+            classifier.place(address, index);
+        }
+        classifier
+    }
+
+    /// The largest set of which all members are found by layers if they are in no other set, so that only the others need to be
+    /// looked at.
+    fn found_by_layers(&mut self, view: &View) -> Option<SetId> {
+        let is_partial = |block: &Content| FAMILIES.iter().any(|family| !is_whole(block, *family));
+        if self.blocks.iter().any(|(_, block)| is_partial(block)) {
+            return None;
+        }
+        let blocks: Vec<SetId> = self.blocks.iter().map(|(id, _)| *id).collect();
+        let list = Arc::clone(&self.list);
+        let found = list.named().filter(|set| {
+            let own = list.fulfilled([*set].into_iter());
+            let class = self.class_of(blocks.iter().copied().chain([*set]));
+            let layer = self.layers.iter().find(|(condition, _)| own.binary_search(condition).is_ok());
+            layer.is_some_and(|(_, classes)| *classes == [class; 2])
+        });
+        found.max_by_key(|set| view.sets().get(set).map_or(0, |set| set.members.len()))
+    }
+
+    /// Puts an address into the class it belongs to now. Says from where it went where, if it did.
+    pub(crate) fn place(&mut self, address: IpAddr, index: &Index) -> Option<(Option<Class>, Option<Class>)> {
+        let own = self.list.fulfilled(index.sets_of(address));
+        let now = if own.is_empty() { None } else { self.found(address, &own, index) };
+        let before = match now {
+            Some(class) => self.exact.insert(address, class),
+            None => self.exact.remove(&address),
+        };
+        if before == now {
+            return None;
+        }
+        let family = Family::of(address);
+        if let Some(count) = before.and_then(|class| self.counts.get_mut(&(family, class))) {
+            *count -= 1;
+        }
+        if let Some(class) = now {
+            *self.counts.entry((family, class)).or_default() += 1;
+        }
+        Some((before, now))
+    }
+
+    /// The class of a member, unless it is found without.
+    fn found(&mut self, address: IpAddr, own: &[Condition], index: &Index) -> Option<Class> {
+        let blocks = self.blocks.iter().filter(|(_, block)| holds(block, address)).map(|(id, _)| *id);
+        let sets: Vec<SetId> = index.sets_of(address).chain(blocks).collect();
+        let class = self.class_of(sets.into_iter());
+        let family = usize::from(Family::of(address) == Family::V6);
+        let layer = self.layers.iter().find(|(condition, _)| own.binary_search(condition).is_ok());
+        match layer {
+            Some((_, classes)) => (classes[family] != class).then_some(class),
+            // A member must not fall through to a range that holds it, even if it may do what anybody may.
+            None => (class != 0 || !self.ranges.is_empty()).then_some(class),
+        }
+    }
+
+    /// Forgets classes that nobody is in. Says whether chains that show them are to be made again.
+    pub(crate) fn tidy(&mut self) -> bool {
+        self.counts.retain(|_, count| *count > 0);
+        let shown: BTreeSet<(Family, Class)> = self.counts.keys().copied().collect();
+        let changed = shown != self.shown;
+        self.shown = shown;
+        changed
+    }
+
+    /// The classes that members of a family are in.
+    pub(crate) fn shown(&self, family: Family) -> impl Iterator<Item = Class> {
+        self.shown.iter().filter(move |(own, _)| *own == family).map(|(_, class)| *class)
+    }
+
+    /// The class of everybody whom a layer means.
+    pub(crate) fn layer(&self, condition: Condition, family: Family) -> Option<Class> {
+        let layer = self.layers.iter().find(|(own, _)| *own == condition)?;
+        Some(layer.1[usize::from(family == Family::V6)])
+    }
+
+    /// The name of the set for a class.
+    pub(crate) fn set(&self, family: Family, class: Class) -> Name {
+        let class = self.classes.get(class).map_or("", |(name, _)| name.as_str());
+        hashed("s", &format!("{} {family:?} {class}", self.name))
+    }
+
+    /// Those of a family in a class.
+    pub(crate) fn members(&self, family: Family, class: Class) -> impl Iterator<Item = Key> {
+        let own = self.exact.iter();
+        let own = own.filter(move |(address, own)| **own == class && Family::of(**address) == family);
+        own.map(|(address, _)| address_key(*address))
+    }
+
+    /// The ranges of a family, by class.
+    pub(crate) fn ranges(&self, family: Family) -> BTreeMap<Class, Vec<Key>> {
+        let mut ranges: BTreeMap<Class, Vec<Key>> = BTreeMap::new();
+        for (first, last, class) in self.ranges.iter().filter(|(first, ..)| Family::of(*first) == family) {
+            ranges.entry(*class).or_default().push(vec![(Value::Address(*first), Value::Address(*last))]);
+        }
+        ranges
+    }
+
+    /// The class of somebody in these sets.
+    fn class_of(&mut self, sets: impl Iterator<Item = SetId>) -> Class {
+        let fulfilled = self.list.fulfilled(sets.chain(self.via));
+        self.class(fulfilled)
+    }
+
+    fn class(&mut self, fulfilled: Vec<Condition>) -> Class {
+        if let Some(class) = self.known.get(&fulfilled) {
+            return *class;
+        }
+        let name = digest(&format!("{:?}", self.list.behaviour(&fulfilled)));
+        let class = *self.by_name.entry(name).or_insert_with_key(|name| {
+            self.classes.push((name.clone(), fulfilled.clone()));
+            self.classes.len() - 1
+        });
+        self.known.insert(fulfilled, class);
+        class
+    }
+}
+
+/// The sets of a list that are ranges of addresses.
+pub(crate) fn blocks(list: &List, view: &View) -> Vec<(SetId, Arc<Content>)> {
+    let content = |id: SetId| Some((id, Arc::clone(&view.sets().get(&id)?.content)));
+    let blocks = list.named().filter_map(content);
+    blocks.filter(|(_, content)| matches!(**content, Content::Addresses(_))).collect()
+}
+
+/// Whether it holds every address of a family.
+fn is_whole(content: &Content, family: Family) -> bool {
+    let first = if family == Family::V4 { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
+    let ends = (first, the_last(family == Family::V4));
+    matches!(content, Content::Addresses(ranges) if ranges.iter().any(|range| range == ends))
+}
+
+fn holds(content: &Content, address: IpAddr) -> bool {
+    matches!(content, Content::Addresses(ranges) if ranges.contains(address))
+}
+
+pub(crate) fn address_key(address: IpAddr) -> Key {
+    vec![(Value::Address(address), Value::Address(address))]
+}
+
+/// Ranges cut where one of them begins or ends, with the sets that hold each piece.
+fn cut(blocks: &[(SetId, Arc<Content>)]) -> Vec<(IpAddr, IpAddr, Vec<SetId>)> {
+    let blocks: Vec<(SetId, &Ranges)> = blocks
+        .iter()
+        .filter_map(|(id, content)| match &**content {
+            Content::Addresses(ranges) => Some((*id, ranges)),
+            _ => None,
+        })
+        .collect();
+    let mut pieces = Vec::new();
+    for v4 in [true, false] {
+        // Where something begins or ends, with what does.
+        let mut turns: BTreeMap<IpAddr, (Vec<SetId>, Vec<SetId>)> = BTreeMap::new();
+        for (id, ranges) in &blocks {
+            for (first, last) in ranges.iter().filter(|(first, _)| first.is_ipv4() == v4) {
+                turns.entry(first).or_default().0.push(*id);
+                if let Some(after) = next(last) {
+                    turns.entry(after).or_default().1.push(*id);
+                }
+            }
+        }
+        let ends: Vec<IpAddr> = turns.keys().skip(1).filter_map(|start| previous(*start)).collect();
+        let mut now: BTreeSet<SetId> = BTreeSet::new();
+        for (at, (first, (begin, end))) in turns.into_iter().enumerate() {
+            for id in &end {
+                now.remove(id);
+            }
+            now.extend(begin);
+            if !now.is_empty() {
+                let last = ends.get(at).copied().unwrap_or_else(|| the_last(v4));
+                pieces.push((first, last, now.iter().copied().collect()));
+            }
+        }
+    }
+    pieces
+}
+
+/// Ranges of one class that touch each other become one.
+fn joined(ranges: Vec<(IpAddr, IpAddr, Class)>) -> Vec<(IpAddr, IpAddr, Class)> {
+    let mut all: Vec<(IpAddr, IpAddr, Class)> = Vec::with_capacity(ranges.len());
+    for (first, last, class) in ranges {
+        match all.last_mut() {
+            Some((_, end, own)) if *own == class && next(*end) == Some(first) => *end = last,
+            _ => all.push((first, last, class)),
+        }
+    }
+    all
+}
+
+fn the_last(v4: bool) -> IpAddr {
+    if v4 { IpAddr::from([255; 4]) } else { IpAddr::from([255; 16]) }
+}

@@ -1,0 +1,135 @@
+//! Everybody whom one condition means, as one set in the kernel that all lists share which ask for it.
+//!
+//! A list tells peers apart by what they may do, and most of them fulfil one of its conditions and no other, or others only
+//! because the one is part of them. These are found by the condition itself: so a hundred namespaces that let in every pod of
+//! the cluster keep them once, and each only the few for whom more holds.
+
+use std::collections::BTreeSet;
+
+use palisade_engine::delta::{Content, SetId};
+use palisade_engine::view::View;
+use palisade_model::address::Family;
+use palisade_model::label::Selector;
+use palisade_model::policy::{Namespaces, PodSet};
+
+use super::classify::address_key;
+use super::decide::{Condition, List};
+use super::index::tells_peers;
+use super::names::hashed;
+use crate::program::{Elements, Name};
+
+/// More conditions of a list than this are not looked up one after the other.
+pub(crate) const FEW: usize = 4;
+
+/// Everybody in any of some sets.
+#[derive(Debug)]
+pub(crate) struct Everybody {
+    pub(crate) sets: Vec<SetId>,
+    /// The families that chains have rules for.
+    pub(crate) shown: BTreeSet<Family>,
+    /// The lists that ask for them.
+    pub(crate) lists: BTreeSet<Name>,
+}
+
+/// A condition of a list that is looked up by itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Layer {
+    /// The name of whom it means.
+    pub(crate) name: Name,
+    pub(crate) condition: Condition,
+    /// What else certainly holds for them, sorted, itself included.
+    pub(crate) fulfilled: Vec<Condition>,
+}
+
+// === impl Everybody ===
+
+impl Everybody {
+    /// The name of the set in the kernel.
+    pub(crate) fn set(name: &Name, family: Family) -> Name {
+        hashed("s", &format!("{name} {family:?}"))
+    }
+
+    /// Whom a rule asks for, in words.
+    pub(crate) fn words(&self, view: &View) -> String {
+        let sets = self.sets.iter().filter_map(|set| view.sets().get(set));
+        let mut words: Vec<String> =
+            sets.filter(|set| tells_peers(&set.content)).map(|set| set.content.to_string()).collect();
+        words.sort();
+        words.join(", or ")
+    }
+
+    /// Who they are.
+    pub(crate) fn members(&self, view: &View, family: Family) -> Elements {
+        let sets =
+            self.sets.iter().filter_map(|set| view.sets().get(set)).filter(|set| tells_peers(&set.content));
+        let members = sets.flat_map(|set| &set.members).flat_map(|member| &member.addresses);
+        let own = members.filter(|address| Family::of(**address) == family);
+        own.map(|address| (address_key(*address), None)).collect()
+    }
+}
+
+/// The conditions of a list to look up by themselves: what means fewer comes first.
+pub(crate) fn layers(list: &List, view: &View, mut name: impl FnMut(&[SetId]) -> Name) -> Vec<Layer> {
+    let content = |set: &SetId| view.sets().get(set).map(|set| &*set.content);
+    let is_met = |sets: &&Vec<SetId>| sets.iter().filter_map(content).any(tells_peers);
+    let numbered = list.conditions.iter().enumerate().filter(|(_, sets)| is_met(sets));
+    let mut chosen: Vec<(Condition, &Vec<SetId>)> = numbered.collect();
+    if chosen.len() > FEW {
+        // Those of one namespace are few, and the list's own.
+        let broad = |sets: &[SetId]| sets.iter().filter_map(content).map(breadth).max().unwrap_or(0);
+        chosen.retain(|(_, sets)| broad(sets) > 0);
+        chosen.sort_by_key(|(_, sets)| (std::cmp::Reverse(broad(sets)), name(sets)));
+        chosen.truncate(FEW);
+    }
+    let part = |some: &[SetId], of: &[SetId]| {
+        some.iter().all(|one| {
+            of.contains(one)
+                || of.iter().filter_map(content).any(|of| content(one).is_some_and(|one| is_part(one, of)))
+        })
+    };
+    let mut layers: Vec<Layer> = chosen
+        .into_iter()
+        .map(|(condition, sets)| {
+            let all = list.conditions.iter().enumerate();
+            let fulfilled = all.filter(|(_, other)| part(sets, other)).map(|(other, _)| other).collect();
+            Layer { name: name(sets), condition, fulfilled }
+        })
+        .collect();
+    // Whoever is part of another fulfils more.
+    layers.sort_by(|one, other| {
+        let by_parts = other.fulfilled.len().cmp(&one.fulfilled.len());
+        by_parts.then_with(|| one.name.cmp(&other.name))
+    });
+    layers
+}
+
+/// How many a set may mean, roughly: more than one namespace's, or all there are.
+fn breadth(content: &Content) -> usize {
+    match content {
+        Content::Pods(PodSet { namespaces: Namespaces::Matching(namespaces), pods, .. }, None) => {
+            1 + usize::from(namespaces.is_everything()) + usize::from(pods.is_everything())
+        }
+        Content::Nodes(_) => 1,
+        _ => 0,
+    }
+}
+
+/// Whether everybody in one set is in the other, as far as their words tell. Where they do not, nothing is lost but room.
+fn is_part(one: &Content, of: &Content) -> bool {
+    let (Content::Pods(one, port), Content::Pods(of, of_port)) = (one, of) else { return one == of };
+    let namespaces = match (&one.namespaces, &of.namespaces) {
+        (Namespaces::Matching(one), Namespaces::Matching(of)) => asks_more(one, of),
+        (_, Namespaces::Matching(of)) => of.is_everything(),
+        (one, of) => one == of,
+    };
+    namespaces
+        && asks_more(&one.pods, &of.pods)
+        && one.external == of.external
+        && (of.account.is_none() || of.account == one.account)
+        && (of_port.is_none() || of_port == port)
+}
+
+/// Whether one selector asks for all that the other asks for.
+fn asks_more(one: &Selector, of: &Selector) -> bool {
+    of.requirements().iter().all(|asked| one.requirements().contains(asked))
+}

@@ -1,0 +1,475 @@
+//! The chains of lists of rules: who is the peer?
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use palisade_engine::delta::{Content, Rule as ViewRule, RuleId, SetId};
+use palisade_model::address::Family;
+use palisade_model::policy::Direction;
+
+use super::FAMILIES;
+use super::chains::{Chains, content_named};
+use super::classify::{Class, Classifier, address_key, blocks};
+use super::decide::List;
+use super::edit::Edit;
+use super::layers::{self, Everybody, FEW, Layer};
+use super::live::Live;
+use super::names::{Said, digest, hashed};
+use crate::program::{Chain, Elements, Field, Match, Name, Rule, Set, Verdict};
+
+/// A list of rules that some of the node's own need.
+#[derive(Debug)]
+pub(super) struct Listed {
+    list: Arc<List>,
+    /// The service that everybody goes to, if it is for that.
+    via: Option<SetId>,
+    /// The conditions that are looked up by themselves.
+    layers: Vec<Layer>,
+    /// How it tells others apart, if it does.
+    classifier: Option<Name>,
+    /// The chains of classes.
+    chains: BTreeMap<Class, Name>,
+    /// The lists for what goes to services.
+    services: Vec<(SetId, Name)>,
+    /// How many need it.
+    users: usize,
+}
+
+/// How peers are told apart, and for which lists.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) classifier: Classifier,
+    pub(super) lists: BTreeSet<Name>,
+}
+
+impl Live {
+    /// The rules that apply to somebody in these sets, in their order.
+    pub(super) fn rules(
+        &mut self,
+        subjects: &BTreeSet<SetId>,
+        direction: Direction,
+    ) -> Vec<(Said, Arc<ViewRule>)> {
+        let ids = subjects.iter().flat_map(|set| self.view.rule_ids_of(*set));
+        let rules = ids.filter_map(|id| Some((id, self.view.rules().get(&id)?)));
+        let rules = rules.filter(|(_, rule)| rule.directions.contains(direction));
+        let rules: Vec<(RuleId, Arc<ViewRule>)> = rules.map(|(id, rule)| (id, Arc::clone(rule))).collect();
+        let mut said: Vec<(Said, Arc<ViewRule>)> = Vec::with_capacity(rules.len());
+        for (id, rule) in rules {
+            said.push((self.names.rule(&self.view, id, &rule), rule));
+        }
+        // Rows of one rule are alike in what they do; their order is only for the name of the chain.
+        let view = &self.view;
+        said.sort_by(|(one_said, one), (other_said, other)| {
+            view.compare(one, other).then_with(|| one_said.whole.cmp(&other_said.whole))
+        });
+        said
+    }
+
+    /// The chain of a list of rules, found or made; none if it has nothing to say.
+    pub(super) fn list(
+        &mut self,
+        rules: &[(Said, Arc<ViewRule>)],
+        direction: Direction,
+        via: Option<SetId>,
+    ) -> Option<Name> {
+        if rules.is_empty() {
+            return None;
+        }
+        let prefix = if direction == Direction::Egress { "eg" } else { "in" };
+        let via_name = via.map(|via| self.names.set(&self.view, via));
+        let whole: Vec<&Name> = rules.iter().map(|(said, _)| &said.whole).collect();
+        let name = hashed(prefix, &format!("{whole:?} {via_name:?}"));
+        if let Some(listed) = self.lists.get_mut(&name) {
+            listed.users += 1;
+            return Some(name);
+        }
+        let list = Arc::new(List::new(rules.iter().map(|(_, rule)| Arc::clone(rule)).collect(), direction));
+        let layers = self.layers(&list, &name);
+        let shapes = rules.iter().map(|(said, _)| &said.shape);
+        let shapes: Vec<&Name> = shapes.collect();
+        let classifier = self.classifier(&list, &name, via, &layers, &shapes);
+        let view = &self.view;
+        let mut services = Vec::new();
+        if via.is_none() {
+            for set in list.named() {
+                let is_service = |set: &SetId| {
+                    view.sets().get(set).is_some_and(|set| matches!(*set.content, Content::Service(_)))
+                };
+                if is_service(&set) {
+                    services.push(set);
+                }
+            }
+        }
+        let services = services
+            .into_iter()
+            .filter_map(|set| Some((set, self.list(rules, direction, Some(set))?)))
+            .collect();
+        let listed = Listed { list, via, layers, classifier, chains: BTreeMap::new(), services, users: 1 };
+        self.lists.insert(name.clone(), listed);
+        self.stale.insert(name.clone());
+        Some(name)
+    }
+
+    /// The conditions of a list that are looked up by themselves, found or made.
+    fn layers(&mut self, list: &List, name: &Name) -> Vec<Layer> {
+        let (names, view) = (&mut self.names, &self.view);
+        let layers = layers::layers(list, view, |sets| {
+            let mut names: Vec<Name> = sets.iter().map(|set| names.set(view, *set)).collect();
+            names.sort();
+            digest(&format!("{names:?}"))
+        });
+        for layer in &layers {
+            let everybody = self.everybody.entry(layer.name.clone()).or_insert_with(|| {
+                let sets = list.conditions.get(layer.condition).cloned().unwrap_or_default();
+                for set in &sets {
+                    self.by_set.entry(*set).or_default().insert(layer.name.clone());
+                }
+                self.fresh.insert(layer.name.clone());
+                Everybody { sets, shown: BTreeSet::new(), lists: BTreeSet::new() }
+            });
+            everybody.lists.insert(name.clone());
+        }
+        layers
+    }
+
+    /// How a list tells apart whom its layers do not find, found or made; nothing if they find all.
+    fn classifier(
+        &mut self,
+        list: &Arc<List>,
+        name: &Name,
+        via: Option<SetId>,
+        layers: &[Layer],
+        shapes: &[&Name],
+    ) -> Option<Name> {
+        let found = list.conditions.len() == layers.len() && layers.len() <= 1 && via.is_none();
+        if found && blocks(list, &self.view).is_empty() {
+            return None;
+        }
+        let via_name = via.map(|via| self.names.set(&self.view, via));
+        let own = digest(&format!("{} {via_name:?} {shapes:?}", list.direction));
+        let shared = self.classifiers.entry(own.clone()).or_insert_with(|| {
+            let classifier = Classifier::new(own.clone(), list, via, layers, &self.view, &self.index);
+            for set in list.named() {
+                self.by_set.entry(set).or_default().insert(own.clone());
+            }
+            self.fresh.insert(own.clone());
+            Shared { classifier, lists: BTreeSet::new() }
+        });
+        shared.lists.insert(name.clone());
+        Some(own)
+    }
+
+    /// One that needed a list does not any more.
+    pub(super) fn unlist(&mut self, name: &Name) {
+        let Some(listed) = self.lists.get_mut(name) else { return };
+        listed.users -= 1;
+        if listed.users > 0 {
+            return;
+        }
+        let Some(listed) = self.lists.remove(name) else { return };
+        self.stale.remove(name);
+        // The chain itself goes when nothing leads to it any more.
+        self.structural = true;
+        for (_, service) in listed.services {
+            self.unlist(&service);
+        }
+        for layer in &listed.layers {
+            let Some(everybody) = self.everybody.get_mut(&layer.name) else { continue };
+            everybody.lists.remove(name);
+            if everybody.lists.is_empty()
+                && let Some(everybody) = self.everybody.remove(&layer.name)
+            {
+                self.forget(&layer.name, everybody.sets.into_iter());
+            }
+        }
+        let Some(own) = listed.classifier else { return };
+        let Some(shared) = self.classifiers.get_mut(&own) else { return };
+        shared.lists.remove(name);
+        if shared.lists.is_empty() {
+            self.classifiers.remove(&own);
+            self.forget(&own, listed.list.named());
+        }
+    }
+
+    /// Somebody who is gone is not asked about sets any more.
+    fn forget(&mut self, own: &Name, sets: impl Iterator<Item = SetId>) {
+        for set in sets {
+            if let Some(names) = self.by_set.get_mut(&set) {
+                names.remove(own);
+                if names.is_empty() {
+                    self.by_set.remove(&set);
+                }
+            }
+        }
+    }
+
+    /// The lists that have chains for what goes to a service.
+    pub(super) fn lists_to(&self, service: SetId) -> Vec<Name> {
+        let own = self.lists.iter();
+        own.filter(|(_, listed)| listed.services.iter().any(|(set, _)| *set == service))
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    /// Makes the chain of a list.
+    pub(super) fn render(&mut self, name: &Name) {
+        let Some(listed) = self.lists.get_mut(name) else { return };
+        let direction = listed.list.direction;
+        let mut rules = Vec::new();
+        if listed.via.is_none() {
+            rules.push(
+                Rule::new([Match::LooseTcp], Verdict::Drop)
+                    .comment("what is left of a connection that was cut"),
+            );
+        }
+        for (service, to) in &listed.services {
+            let members = self.view.sets().get(service).into_iter().flat_map(|set| &set.members);
+            let mut keys: BTreeMap<Family, Elements> = BTreeMap::new();
+            for address in members.flat_map(|member| &member.addresses) {
+                keys.entry(Family::of(*address)).or_default().insert(address_key(*address), None);
+            }
+            for (family, elements) in keys {
+                let field = Field::OriginalDestination(family);
+                let set =
+                    content_named(&mut self.edit, &[field], elements, false, "the addresses of a service");
+                rules.push(Rule::new([Match::In(vec![field], set)], Verdict::Goto(to.clone())));
+            }
+        }
+        let mut chains =
+            Chains { view: &self.view, edit: &mut self.edit, counted: &mut self.counted, list: &listed.list };
+        let classifier = listed.classifier.as_ref().and_then(|own| self.classifiers.get(own));
+        let classifier = classifier.map(|shared| &shared.classifier);
+        if let Some(classifier) = classifier {
+            let shown = classifier.shown.iter().map(|(_, class)| *class);
+            let ranges = classifier.ranges.iter().map(|range| range.2);
+            let layers = listed.layers.iter().flat_map(|layer| {
+                FAMILIES.into_iter().filter_map(|family| classifier.layer(layer.condition, family))
+            });
+            let classes: BTreeSet<Class> = shown.chain(ranges).chain(layers).collect();
+            listed.chains.clear();
+            for class in classes {
+                let fulfilled = classifier.classes.get(class).map(|(_, fulfilled)| fulfilled.as_slice());
+                let behaviour = listed.list.behaviour(fulfilled.unwrap_or_default());
+                listed.chains.insert(class, chains.behaviour(&behaviour));
+            }
+        }
+        for family in FAMILIES {
+            let field = match direction {
+                Direction::Egress => Field::Destination(family),
+                Direction::Ingress => Field::Source(family),
+            };
+            if let Some(classifier) = classifier {
+                let fresh = listed.classifier.as_ref().is_some_and(|own| self.fresh.contains(own));
+                members(
+                    chains.edit,
+                    classifier,
+                    name,
+                    field,
+                    &listed.chains,
+                    (fresh, &mut self.filled),
+                    &mut rules,
+                );
+            }
+            for layer in &listed.layers {
+                let Some(everybody) = self.everybody.get(&layer.name) else { continue };
+                if !everybody.shown.contains(&family) {
+                    continue;
+                }
+                let class = classifier.and_then(|classifier| classifier.layer(layer.condition, family));
+                let to = match class.and_then(|class| listed.chains.get(&class)) {
+                    Some(chain) => chain.clone(),
+                    None => chains.behaviour(&listed.list.behaviour(&layer.fulfilled)),
+                };
+                let set = Everybody::set(&layer.name, family);
+                let fresh = self.fresh.contains(&layer.name);
+                let members = || everybody.members(&self.view, family);
+                peers(
+                    chains.edit,
+                    &set,
+                    field,
+                    members,
+                    (fresh, &mut self.filled),
+                    &everybody.words(&self.view),
+                );
+                rules.push(Rule::new([Match::In(vec![field], set)], Verdict::Goto(to)));
+            }
+            if let Some(classifier) = classifier {
+                ranges(chains.edit, classifier, field, &listed.chains, &mut rules);
+            }
+        }
+        let nobody = listed.list.fulfilled(listed.via.into_iter());
+        let rest = chains.behaviour(&listed.list.behaviour(&nobody));
+        rules.push(Rule::new([], Verdict::Goto(rest)).comment("anybody else"));
+        let services: Vec<Name> = listed.services.iter().map(|(_, list)| list.clone()).collect();
+        self.edit.chain(name.clone(), Chain { hook: None, rules });
+        // While a service has no address nothing leads to its list, and the chain was taken away.
+        for list in services {
+            if !self.edit.program().chains.contains_key(&list) {
+                self.render(&list);
+            }
+        }
+    }
+
+    /// Puts an address where it belongs now, for everybody who tells peers apart by a set.
+    pub(super) fn place(&mut self, set: SetId, address: IpAddr) {
+        let family = Family::of(address);
+        for own in self.by_set.get(&set).into_iter().flatten() {
+            if let Some(everybody) = self.everybody.get_mut(own) {
+                let is_one = self.index.sets_of(address).any(|set| everybody.sets.contains(&set));
+                let set = Everybody::set(own, family);
+                match is_one {
+                    true => self.edit.put(&set, address_key(address), None),
+                    false => self.edit.take(&set, &address_key(address)),
+                }
+                if is_one && everybody.shown.insert(family) {
+                    self.stale.extend(everybody.lists.iter().cloned());
+                }
+            }
+            let Some(Shared { classifier, lists }) = self.classifiers.get_mut(own) else { continue };
+            let Some((before, now)) = classifier.place(address, &self.index) else { continue };
+            let key = address_key(address);
+            if let Some(before) = before {
+                self.edit.take(&classifier.set(family, before), &key);
+            }
+            if let Some(now) = now {
+                self.edit.put(&classifier.set(family, now), key.clone(), None);
+                if classifier.shown.insert((family, now)) {
+                    self.stale.extend(lists.iter().cloned());
+                }
+            }
+            for name in lists.iter() {
+                let to = now.and_then(|now| self.lists.get(name)?.chains.get(&now));
+                let map = map_name(name, family);
+                match to {
+                    Some(to) => self.edit.put(&map, key.clone(), Some(Verdict::Goto(to.clone()))),
+                    None => self.edit.take(&map, &key),
+                }
+            }
+        }
+    }
+
+    /// Forgets classes that nobody is in; the chains that show them are to be made again.
+    pub(super) fn tidy_peers(&mut self) {
+        for shared in self.classifiers.values_mut() {
+            if shared.classifier.tidy() {
+                self.stale.extend(shared.lists.iter().cloned());
+            }
+        }
+        for (name, everybody) in &mut self.everybody {
+            let sets = &self.edit.program().sets;
+            let is_met = |family: &Family| match sets.get(&Everybody::set(name, *family)) {
+                Some(set) => !set.elements.is_empty(),
+                None => !everybody.members(&self.view, *family).is_empty(),
+            };
+            let shown: BTreeSet<Family> = FAMILIES.into_iter().filter(is_met).collect();
+            if shown != everybody.shown {
+                everybody.shown = shown;
+                self.stale.extend(everybody.lists.iter().cloned());
+            }
+        }
+    }
+}
+
+/// Sends members to what they may do: a set for each class, or a map if there are many.
+fn members(
+    edit: &mut Edit,
+    classifier: &Classifier,
+    list: &Name,
+    field: Field,
+    chains: &BTreeMap<Class, Name>,
+    (fresh, filled): (bool, &mut BTreeSet<Name>),
+    rules: &mut Vec<Rule>,
+) {
+    let Some(family) = field.family() else { return };
+    let shown: Vec<(&Name, Class)> = {
+        let own = classifier.shown(family).filter_map(|class| Some((chains.get(&class)?, class)));
+        let mut own: Vec<(&Name, Class)> = own.collect();
+        // By the name of the chain, which is the same in every run.
+        own.sort_by_key(|(name, class)| (*name, classifier.set(family, *class)));
+        own
+    };
+    if shown.len() <= FEW {
+        for (to, class) in shown {
+            let set = classifier.set(family, class);
+            let members = || classifier.members(family, class).map(|key| (key, None)).collect();
+            peers(edit, &set, field, members, (fresh, &mut *filled), "peers that may do the same");
+            rules.push(Rule::new([Match::In(vec![field], set)], Verdict::Goto(to.clone())));
+        }
+        return;
+    }
+    let map = map_name(list, family);
+    edit.set(&map, || Set {
+        key: vec![field.is_of()],
+        elements: Elements::new(),
+        is_map: true,
+        interval: false,
+        comment: "peers by what they may do".to_owned(),
+    });
+    let own = classifier.exact.iter().filter(|(address, _)| Family::of(**address) == family);
+    let elements = own.filter_map(|(address, class)| {
+        Some((address_key(*address), Some(Verdict::Goto(chains.get(class)?.clone()))))
+    });
+    edit.fill(&map, elements.collect());
+    rules.push(Rule::new([], Verdict::Map(vec![field], map)));
+}
+
+/// A set of peers. If it is there it is kept up to date, unless it is one from before.
+fn peers(
+    edit: &mut Edit,
+    name: &Name,
+    field: Field,
+    members: impl Fn() -> Elements,
+    (fresh, filled): (bool, &mut BTreeSet<Name>),
+    comment: &str,
+) {
+    if edit.program().sets.contains_key(name) {
+        if fresh && filled.insert(name.clone()) {
+            edit.fill(name, members());
+        }
+        return;
+    }
+    filled.insert(name.clone());
+    edit.set(name, || Set {
+        key: vec![field.is_of()],
+        elements: members(),
+        is_map: false,
+        interval: false,
+        comment: comment.to_owned(),
+    });
+}
+
+/// The same for ranges of addresses.
+fn ranges(
+    edit: &mut Edit,
+    classifier: &Classifier,
+    field: Field,
+    chains: &BTreeMap<Class, Name>,
+    rules: &mut Vec<Rule>,
+) {
+    let Some(family) = field.family() else { return };
+    let mut ways: BTreeMap<&Name, Elements> = BTreeMap::new();
+    for (class, keys) in classifier.ranges(family) {
+        if let Some(to) = chains.get(&class) {
+            ways.entry(to).or_default().extend(keys.into_iter().map(|key| (key, None)));
+        }
+    }
+    if ways.len() <= FEW {
+        for (to, elements) in ways {
+            let set = content_named(edit, &[field], elements, false, "addresses that may do the same");
+            rules.push(Rule::new([Match::In(vec![field], set)], Verdict::Goto(to.clone())));
+        }
+        return;
+    }
+    let mut elements = Elements::new();
+    for (to, keys) in ways {
+        elements.extend(keys.into_keys().map(|key| (key, Some(Verdict::Goto(to.clone())))));
+    }
+    let map = content_named(edit, &[field], elements, true, "addresses by what they may do");
+    rules.push(Rule::new([], Verdict::Map(vec![field], map)));
+}
+
+/// The map of a list's peers.
+fn map_name(list: &Name, family: Family) -> Name {
+    hashed("m", &format!("{list} {family:?}"))
+}

@@ -1,0 +1,171 @@
+//! What programs have that random worlds do not reach: IGMP by type and group, forged sources, logging; and how peers are
+//! shared.
+
+// clippy.toml lets tests unwrap, and does not know that all of this file is one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::net::IpAddr;
+
+use palisade_dialects::load::load;
+use palisade_dialects::source::Limits;
+use palisade_dialects::source::tree::Source;
+use palisade_dialects::world::World;
+use palisade_engine::Engine;
+use palisade_engine::view::View;
+use palisade_model::snapshot::Snapshot;
+use palisade_nftables::compile::live::{Live, Wiring};
+use palisade_nftables::compile::{FORGED, compile};
+use palisade_nftables::program::{Hook, IGMP, Interface, Program, TCP, Verdict};
+use palisade_nftables::walk::Packet;
+
+fn view(text: &str) -> View {
+    let (mut world, mut found) = (World::default(), Vec::new());
+    load(&Source::new("world.yaml", text), &Limits::default(), &mut world, &mut found);
+    assert!(found.is_empty(), "{found:#?}");
+    let objects = world.into_objects();
+    Engine::of(&objects, &Snapshot::new(objects.clone())).view().part_of("node1")
+}
+
+fn program(text: &str) -> Program {
+    compile(&view(text), "node1").program
+}
+
+fn pod(name: &str, address: &str, node: &str) -> String {
+    format!(
+        "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: x, labels: {{app: {name}}}}}, spec: \
+         {{nodeName: {node}, containers: [{{name: c}}]}}, status: {{podIP: {address}}}}}\n"
+    )
+}
+
+fn packet(source: &str, destination: &str, port: u16) -> Packet {
+    let destination: IpAddr = destination.parse().unwrap();
+    Packet {
+        source: source.parse().unwrap(),
+        destination,
+        original: destination,
+        protocol: TCP,
+        ports: Some((40000, port)),
+        icmp: None,
+        established: false,
+        syn: true,
+        loopback: false,
+        interface: None,
+    }
+}
+
+#[test]
+fn igmp_is_told_apart_by_type_and_group() {
+    let program = program(&format!(
+        "{{apiVersion: v1, kind: Namespace, metadata: {{name: x}}}}\n{}---\n{{apiVersion: crd.antrea.io/v1beta1, kind: \
+         ClusterNetworkPolicy, metadata: {{name: igmp}}, spec: {{priority: 1, appliedTo: [{{namespaceSelector: {{}}}}], egress: [\
+         {{action: Allow, protocols: [{{igmp: {{igmpType: 0x16, groupAddress: 225.1.2.3}}}}]}}, \
+         {{action: Drop, protocols: [{{igmp: {{igmpType: 0x16}}}}]}}]}}}}\n",
+        pod("a", "10.0.0.1", "node1")
+    ));
+    let said = |kind: u8, destination: &str| {
+        let packet = Packet {
+            protocol: IGMP,
+            ports: None,
+            icmp: Some((kind, 0)),
+            ..packet("10.0.0.1", destination, 0)
+        };
+        program.walk(Hook::Forward, &packet).unwrap().verdict
+    };
+    assert_eq!(said(0x16, "225.1.2.3"), Verdict::Accept);
+    assert_eq!(said(0x16, "225.1.2.4"), Verdict::Drop);
+    assert_eq!(said(0x11, "225.1.2.4"), Verdict::Accept);
+    // To somebody it may be about any group.
+    assert_eq!(said(0x16, "10.0.0.2"), Verdict::Accept);
+}
+
+#[test]
+fn what_comes_by_a_pods_interface_with_another_address_is_forged() {
+    let text = format!(
+        "{{apiVersion: v1, kind: Namespace, metadata: {{name: x}}}}\n{}",
+        pod("a", "10.0.0.1", "node1")
+    );
+    let wire = Interface::new("veth-a").unwrap();
+    let wiring: Wiring = [(wire, BTreeSet::from(["10.0.0.1".parse().unwrap()]))].into();
+    let mut live = Live::new(view(&text), "node1", wiring);
+    let said =
+        |program: &Program, hook: Hook, source: &str, interface: Option<Interface>, established: bool| {
+            let packet = Packet { interface, established, ..packet(source, "10.9.9.9", 80) };
+            let walked = program.walk(hook, &packet).unwrap();
+            (walked.verdict, walked.counters.iter().any(|counter| counter == FORGED))
+        };
+    let (passes, forged) = ((Verdict::Accept, false), (Verdict::Drop, true));
+    for hook in [Hook::Forward, Hook::Input] {
+        for established in [false, true] {
+            let said =
+                |source: &str, wire: Option<Interface>| said(live.program(), hook, source, wire, established);
+            assert_eq!(said("10.0.0.1", Some(wire)), passes);
+            assert_eq!(said("10.0.0.2", Some(wire)), forged);
+            assert_eq!(said("10.0.0.2", None), passes);
+            assert_eq!(said("10.0.0.2", Interface::new("eth0")), passes);
+        }
+    }
+    // Another address comes by it now, and then nothing is known any more.
+    let patch = live.rewire([(wire, BTreeSet::from(["10.0.0.2".parse().unwrap()]))].into());
+    assert!(patch.is_elements_only() && patch.moves() == 2, "{patch:?}");
+    assert_eq!(said(live.program(), Hook::Forward, "10.0.0.1", Some(wire), false), forged);
+    live.rewire(Wiring::new());
+    assert_eq!(said(live.program(), Hook::Forward, "10.0.0.1", Some(wire), false), passes);
+    assert_eq!(*live.program(), compile(live.view(), "node1").program);
+}
+
+#[test]
+fn rules_that_want_it_are_logged() {
+    let text = format!(
+        "{{apiVersion: v1, kind: Namespace, metadata: {{name: x}}}}\n{}---\n{{apiVersion: crd.antrea.io/v1beta1, kind: \
+         ClusterNetworkPolicy, metadata: {{name: told}}, spec: {{priority: 1, appliedTo: [{{namespaceSelector: {{}}}}], ingress: [\
+         {{action: Drop, enableLogging: true, logLabel: shut, ports: [{{protocol: TCP, port: 80}}]}}, {{action: Drop}}]}}}}\n",
+        pod("a", "10.0.0.1", "node1")
+    );
+    let program = program(&text);
+    let logged: Vec<_> = program
+        .chains
+        .values()
+        .flat_map(|chain| &chain.rules)
+        .filter(|rule| matches!(rule.verdict, Verdict::Log(_)))
+        .collect();
+    assert_eq!(logged.len(), 1);
+    let text = program.to_string();
+    let line = "limit rate 10/second burst 20 packets log prefix \"palisade shut ingress denied by Antrea ClusterNetworkPolicy told, rule 0: \"";
+    assert!(text.contains(line), "{text}");
+    let walked = program.walk(Hook::Forward, &packet("10.9.9.9", "10.0.0.1", 80)).unwrap();
+    assert_eq!((walked.verdict, walked.counters.len()), (Verdict::Drop, 1));
+}
+
+/// However many namespaces let in everybody of the cluster, everybody is kept once, and for each namespace only its own.
+#[test]
+fn peers_of_many_lists_are_kept_once() {
+    let mut text = String::new();
+    for namespace in 0..20 {
+        let _ = write!(
+            text,
+            "---\n{{apiVersion: v1, kind: Namespace, metadata: {{name: x{namespace}}}}}\n\
+             ---\n{{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: own, namespace: x{namespace}}}, \
+             spec: {{podSelector: {{}}, ingress: [{{from: [{{podSelector: {{}}}}], ports: [{{port: 80}}]}}]}}}}\n\
+             ---\n{{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: all, namespace: x{namespace}}}, \
+             spec: {{podSelector: {{}}, ingress: [{{from: [{{namespaceSelector: {{}}}}], ports: [{{port: 443}}]}}]}}}}\n"
+        );
+        for number in 1..=20 {
+            let node = if number == 1 { "node1" } else { "node2" };
+            let pod = pod(&format!("p{number}"), &format!("10.0.{namespace}.{number}"), node);
+            text.push_str(&pod.replace("namespace: x", &format!("namespace: x{namespace}")));
+        }
+    }
+    let program = program(&text);
+    let elements: usize = program.sets.values().map(|set| set.elements.len()).sum();
+    // 400 pods; the 20 of each namespace in a set of their own; the 20 pods here; ports.
+    assert!((820..1000).contains(&elements), "{elements}");
+    let said =
+        |source: &str, port| program.walk(Hook::Forward, &packet(source, "10.0.3.1", port)).unwrap().verdict;
+    assert_eq!(said("10.0.3.7", 80), Verdict::Accept);
+    assert_eq!(said("10.0.3.7", 443), Verdict::Accept);
+    assert_eq!(said("10.0.4.7", 443), Verdict::Accept);
+    assert_eq!(said("10.0.4.7", 80), Verdict::Drop);
+    assert_eq!(said("10.9.9.9", 443), Verdict::Drop);
+}
