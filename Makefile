@@ -20,7 +20,7 @@ check: setup-test fmt clippy deny ## format, clippy, dependency rules; no tests 
 
 kernel: setup-test ## programs in the real kernel, suites as packets in namespaces: needs root, nft and ip (installs as `make test`)
 	$(CARGO) test --locked -p palisade-nftables -p palisade-lab -- --ignored
-	$(CARGO) test --locked -p palisade --test lab -- --ignored
+	$(CARGO) test --locked -p palisade --test lab --test enforce -- --ignored
 
 instructions: setup-test ## fails if something needs more instructions than it did; UPDATE=1 takes what it needs now (installs as `make test`)
 	$(CARGO) build --locked --release -p palisade-bench

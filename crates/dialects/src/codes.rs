@@ -64,6 +64,9 @@ codes! {
     /// Another answer over the other family.
     OTHER_FAMILY = "S0015" Warning "a line of a test holds for one address family only":
         "The two pods have addresses of both families, and the answer differs: usually a rule with address blocks names only one family. Tests ask over the family that both ends prefer; write `ip:` addresses to ask about the other.";
+    /// A pod of a Machine.
+    MACHINE = "S0016" Error "a pod of a Machine that nobody can find":
+        "A Machine says which pods are on it, and for each how it is reached: `addresses`, with the `interface` that leads there if that is known, or `networkNamespace`, the name under /run/netns from which addresses and interface are read. `pod` is namespace/name. An entry that says neither or both, that names a pod or an interface a second time, or that has a name the kernel does not take, is left out.";
     /// No name.
     NO_NAME = "S0014" Error "an object without a name or with an impossible namespace":
         "Every object has `metadata.name`. One that only has `generateName` gets its name when it is created, so nothing can refer to it before. A namespace that is no text leaves open where the object belongs. Such an object is left out of every answer.";

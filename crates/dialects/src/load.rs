@@ -4,7 +4,7 @@ use palisade_model::diagnostic::Diagnostic;
 use smol_str::SmolStr;
 
 use crate::codes;
-use crate::object;
+use crate::object::{self, Loaded};
 use crate::source::tree::{Entry, Node, Source, Value};
 use crate::source::{Limits, SyntaxError, SyntaxErrorKind, documents};
 use crate::world::World;
@@ -63,7 +63,13 @@ pub fn load_object(source: &Source, node: &Node<'_>, world: &mut World, found: &
 }
 
 fn load_one(source: &Source, node: &Node<'_>, world: &mut World, found: &mut Vec<Diagnostic>) {
-    let Some(loaded) = object::read(source, node, found) else { return };
+    if let Some(loaded) = object::read(source, node, found) {
+        add(loaded, world, found);
+    }
+}
+
+/// Adds an object that was read to the world. Says so if it takes the place of another.
+pub fn add(loaded: Loaded, world: &mut World, found: &mut Vec<Diagnostic>) {
     let (subject, at) = (loaded.key.clone(), loaded.at.clone());
     if let Some(earlier) = world.add(loaded) {
         let message = format!("{} is written twice: the later one counts", subject.kind);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use palisade_model::cluster::{Endpoints, Namespace, Node as ClusterNode, Pod, Service, Workload};
+use palisade_model::cluster::{Endpoints, Machine, Namespace, Node as ClusterNode, Pod, Service, Workload};
 use palisade_model::diagnostic::{Diagnostic, Location, Subject};
 use palisade_model::group::{Group, TierObject};
 use palisade_model::nearest::nearest;
@@ -59,6 +59,8 @@ pub enum Lowered {
     Group(Group),
     /// What DNS names stand for.
     Names(BTreeMap<String, Vec<IpAddr>>),
+    /// Which pods are on a machine, and how it reaches them.
+    Machine(Machine),
     /// A document of Thorium, which means nothing alone.
     Thorium(Arc<thorium::Part>),
 }
@@ -120,6 +122,7 @@ pub static KINDS: &[Kind] = &[
     cluster::endpoints::ENDPOINTS,
     cluster::endpoints::ENDPOINT_SLICE,
     cluster::names::DOMAIN_NAMES,
+    cluster::machine::MACHINE,
     cluster::workload::REPLICATION_CONTROLLER,
     cluster::workload::DEPLOYMENT,
     cluster::workload::STATEFUL_SET,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use palisade_model::cluster::Machine;
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::snapshot::Objects;
 
@@ -125,6 +126,15 @@ impl World {
         Some(thorium::instance_of(&parts, self.thorium, &objects).0)
     }
 
+    /// The machines that manifests describe.
+    pub fn machines(&self) -> Vec<Machine> {
+        let machine = |loaded: &Loaded| match &loaded.lowered {
+            Lowered::Machine(machine) => Some(machine.clone()),
+            _ => None,
+        };
+        self.objects.values().filter_map(machine).collect()
+    }
+
     /// Thorium's documents.
     pub fn thorium_parts(&self) -> Vec<Arc<thorium::Part>> {
         let part = |loaded: &Loaded| match &loaded.lowered {
@@ -165,6 +175,8 @@ fn gather(loaded: Loaded, objects: &mut Objects) {
                 objects.names.entry(name).or_default().extend(addresses);
             }
         }
+        // Policies know nodes; machines are for whoever enforces on one.
+        Lowered::Machine(_) => {}
         // Put together when everything else is there.
         Lowered::Thorium(_) => {}
     }

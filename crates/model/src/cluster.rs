@@ -105,6 +105,34 @@ pub struct Node {
     pub at: Option<Location>,
 }
 
+/// A machine that enforces: which pods are on it, and how it reaches them. From a manifest of Palisade's own.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// The name of the node that it is.
+    pub name: SmolStr,
+    /// The pods on it.
+    pub pods: Vec<MachinePod>,
+    /// Where it is written.
+    pub at: Option<Location>,
+}
+
+/// A pod on a machine: either its addresses are written, or it is a network namespace that has some.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachinePod {
+    /// Its namespace.
+    pub namespace: SmolStr,
+    /// Its name.
+    pub name: SmolStr,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+    /// The machine's interface that leads to it.
+    pub interface: Option<SmolStr>,
+    /// The name of the network namespace that it is.
+    pub network_namespace: Option<SmolStr>,
+    /// Where it is written.
+    pub at: Option<Location>,
+}
+
 /// A service.
 #[derive(Debug, Clone, Default)]
 pub struct Service {

@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Command::Check(arguments) => commands::check::run(&arguments, cli.color),
         Command::Test(arguments) => commands::test::run(&arguments, cli.color),
         Command::Compile(arguments) => commands::compile::run(&arguments, cli.color),
+        Command::Enforce(arguments) => commands::enforce::run(&arguments, cli.color),
         Command::Lab(arguments) => commands::lab::run(&arguments, cli.color),
         Command::Thorium(command) => commands::thorium::run(&command, cli.color),
         Command::Completions { shell } => commands::shell::completions(shell),

@@ -4,6 +4,7 @@
 //! whatever else they hold is passed over, and a part that cannot be read is reported and left out.
 
 pub mod endpoints;
+pub mod machine;
 pub mod names;
 pub mod namespace;
 pub mod node;

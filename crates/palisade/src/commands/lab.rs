@@ -7,7 +7,7 @@ mod test;
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use palisade_dialects::thorium::Reading;
 use palisade_lab::matrix::Matrix;
@@ -18,8 +18,8 @@ use palisade_model::evaluate::evaluate;
 use palisade_model::flow::Flow;
 use palisade_model::options::Options;
 use palisade_model::trace::Verdict;
-use palisade_model::verdicts::Verdicts;
 
+use super::changes::predict;
 use super::reservations::reservations;
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
@@ -29,6 +29,7 @@ use crate::print::diagnostics::plural;
 use crate::print::json;
 use crate::print::lab::{self as printer, Asked, LabReport};
 use crate::print::style::{Look, tame};
+use crate::print::time::seconds;
 
 pub fn run(arguments: &LabArgs, color: ColorChoice) -> Outcome {
     let errors = Look::stderr(color);
@@ -122,15 +123,8 @@ fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, String> {
     }
     let _ = std::io::stderr().lock().write_all(tame(&err).as_bytes());
     print_now(&out);
-    keep::stay(arguments, &mut lab, placed, &matrix, &stop, look)?;
+    keep::stay(arguments, &mut lab, placed, &stop, look)?;
     Ok(Outcome { out: String::new(), err: String::new(), code })
-}
-
-/// What the plain evaluator says about each flow.
-fn predict(placed: &Placed, matrix: &Matrix) -> Vec<Verdict> {
-    let options = Options::default();
-    let verdicts = Verdicts::new(&placed.snapshot, &options);
-    matrix.flows.iter().map(|flow| verdicts.verdict(&placed.flow(flow))).collect()
 }
 
 /// The policies that a prediction comes from.
@@ -177,14 +171,6 @@ fn words(error: LabError) -> String {
 
 fn policies(count: usize) -> String {
     if count == 1 { "1 policy".to_owned() } else { format!("{count} policies") }
-}
-
-fn seconds(time: Duration) -> String {
-    if time < Duration::from_millis(100) {
-        format!("{} ms", time.as_millis().max(1))
-    } else {
-        format!("{:.1} s", time.as_secs_f64())
-    }
 }
 
 fn print_now(text: &str) {

@@ -1,7 +1,9 @@
-//! One file a command: arguments → one call into a crate → a printer. What several say alike is in reservations.rs.
+//! One file a command: arguments → one call into a crate → a printer. What several say alike is in reservations.rs and changes.rs.
 
+pub mod changes;
 pub mod check;
 pub mod compile;
+pub mod enforce;
 pub mod explain;
 pub mod lab;
 pub mod reservations;

@@ -39,6 +39,11 @@ static DOUBTFUL: &[&str] = &[
     codes::ADMIN_NAMES.id,
 ];
 
+/// Whether a text with this in it is no version of a file that anybody could have meant: something in it is wrong, or lost.
+pub fn is_unfit(diagnostic: &Diagnostic) -> bool {
+    diagnostic.is_error() || diagnostic.code.id == codes::NO_KIND.id || loses_an_object(diagnostic)
+}
+
 /// A second `kind` or `metadata`: a line `---` is missing, and the first object is lost.
 fn loses_an_object(diagnostic: &Diagnostic) -> bool {
     let whole = ["apiVersion", "kind", "metadata"].contains(&diagnostic.field.as_str());

@@ -1,4 +1,4 @@
-//! The JSON forms of `explain`, `check`, `test` and `thorium effective`; those of `lab` stand beside its printer. Their schemas are in docs/schemas, and a test holds them together.
+//! The JSON forms of `explain`, `check`, `test` and `thorium effective`; those of `lab` and `enforce status` stand beside their printers. Their schemas are in docs/schemas, and a test holds them together.
 
 use palisade_analysis::policy_test;
 use palisade_model::diagnostic;
@@ -541,6 +541,11 @@ mod tests {
     fn the_schemas_of_lab_are_the_ones_in_docs() {
         same_schema::<crate::print::lab::LabReport>("lab");
         same_schema::<crate::print::lab::PacketTests>("lab-test");
+    }
+
+    #[test]
+    fn the_schema_of_enforce_status_is_the_one_in_docs() {
+        same_schema::<crate::print::enforce::Status>("enforce-status");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Printers: facts in, text out. Nothing here decides anything.
 
 pub mod diagnostics;
+pub mod enforce;
 pub mod explain;
 pub mod json;
 pub mod junit;
@@ -9,3 +10,4 @@ pub mod sarif;
 pub mod style;
 pub mod tests;
 pub mod thorium;
+pub mod time;

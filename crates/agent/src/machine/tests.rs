@@ -1,0 +1,175 @@
+use std::cell::RefCell;
+
+use super::*;
+
+/// A network that says what a test put there.
+#[derive(Default)]
+struct Told {
+    here: Vec<Link>,
+    inside: RefCell<BTreeMap<String, Result<Vec<Link>, String>>>,
+}
+
+impl Network for &Told {
+    fn links(&self, namespace: Option<&str>) -> Result<Vec<Link>, NetworkError> {
+        let Some(name) = namespace else { return Ok(self.here.clone()) };
+        match self.inside.borrow().get(name) {
+            None => Err(NetworkError::NoNamespace(name.into())),
+            Some(Ok(links)) => Ok(links.clone()),
+            Some(Err(said)) => Err(NetworkError::Refused { what: "ip".to_owned(), said: said.clone() }),
+        }
+    }
+
+    fn name(&self) -> SmolStr {
+        "here".into()
+    }
+}
+
+fn link(index: u32, name: &str, peer: Option<u32>, addresses: &[&str]) -> Link {
+    let address = |text: &&str| {
+        let scope = if text.starts_with("fe80") { "link" } else { "global" };
+        (text.parse().unwrap(), scope.into())
+    };
+    let addresses = addresses.iter().map(address).collect();
+    Link { index, name: name.into(), peer, addresses, ..Link::default() }
+}
+
+fn entry(pod: &str, addresses: &[&str], interface: Option<&str>, namespace: Option<&str>) -> MachinePod {
+    let (own, name) = pod.split_once('/').unwrap();
+    MachinePod {
+        namespace: own.into(),
+        name: name.into(),
+        addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
+        interface: interface.map(Into::into),
+        network_namespace: namespace.map(Into::into),
+        at: None,
+    }
+}
+
+fn machine(name: &str, pods: Vec<MachinePod>) -> Machine {
+    Machine { name: name.into(), pods, at: None }
+}
+
+fn pod(name: &str) -> Pod {
+    Pod { namespace: "shop".into(), name: name.into(), ready: true, ..Pod::default() }
+}
+
+fn world(pods: Vec<Pod>) -> Objects {
+    Objects { pods, ..Objects::default() }
+}
+
+fn interface(name: &str) -> Interface {
+    Interface::new(name).unwrap()
+}
+
+#[test]
+fn a_pod_gets_the_addresses_and_the_interface_of_its_entry() {
+    let told = Told { here: vec![link(2, "eth0", None, &["192.0.2.1"])], ..Told::default() };
+    let mut objects = world(vec![pod("web")]);
+    let machines = [machine("here", vec![entry("shop/web", &["10.0.0.7"], Some("veth0"), None)])];
+    let place = Finder::new(&told, None).place(&mut objects, &machines).unwrap();
+    assert_eq!(objects.pods[0].addresses, ["10.0.0.7".parse::<IpAddr>().unwrap()]);
+    assert_eq!(objects.pods[0].node.as_deref(), Some("here"));
+    assert_eq!(place.wiring[&interface("veth0")].len(), 1);
+    assert_eq!(place.pods[0].interface.as_deref(), Some("veth0"));
+    assert!(place.own.contains(&"192.0.2.1".parse().unwrap()));
+    assert!(place.notes.is_empty(), "{:?}", place.notes);
+    // And this machine is a node.
+    assert_eq!(objects.nodes.len(), 1);
+    assert_eq!(objects.nodes[0].addresses, ["192.0.2.1".parse::<IpAddr>().unwrap()]);
+}
+
+#[test]
+fn a_network_namespace_is_found_through_its_veth() {
+    let told = Told {
+        here: vec![link(2, "eth0", None, &["192.0.2.1"]), link(9, "veth9", Some(3), &["fe80::1"])],
+        ..Told::default()
+    };
+    let inside = vec![
+        Link { loopback: true, ..link(1, "lo", None, &["127.0.0.1"]) },
+        link(3, "eth0", Some(9), &["10.0.0.7", "fe80::7"]),
+        // Its other end is somewhere else, though the number is there.
+        link(4, "eth1", Some(2), &["10.9.0.7"]),
+    ];
+    told.inside.borrow_mut().insert("web".to_owned(), Ok(inside));
+    let mut objects = world(vec![pod("web")]);
+    let machines = [machine("here", vec![entry("shop/web", &[], None, Some("web"))])];
+    let mut finder = Finder::new(&told, None);
+    let place = finder.place(&mut objects, &machines).unwrap();
+    assert_eq!(objects.pods[0].addresses.len(), 2);
+    assert_eq!(place.wiring.len(), 1);
+    let own = &place.wiring[&interface("veth9")];
+    assert!(own.contains(&"fe80::7".parse().unwrap()) && own.contains(&"10.0.0.7".parse().unwrap()));
+    // What cannot be read for a moment has not lost its addresses.
+    told.inside.borrow_mut().insert("web".to_owned(), Err("not now".to_owned()));
+    assert!(finder.look().unwrap() && !finder.look().unwrap());
+    let mut objects = world(vec![pod("web")]);
+    let later = finder.place(&mut objects, &machines).unwrap();
+    assert_eq!(objects.pods[0].addresses.len(), 2);
+    assert!(later.notes[0].contains("not now"), "{:?}", later.notes);
+    assert_eq!(later.wiring, place.wiring);
+    // What is gone has.
+    told.inside.borrow_mut().clear();
+    assert!(finder.look().unwrap());
+    let mut objects = world(vec![pod("web")]);
+    finder.place(&mut objects, &machines).unwrap();
+    assert!(objects.pods[0].addresses.is_empty());
+}
+
+#[test]
+fn the_node_is_the_one_that_is_asked_for_or_has_our_address_or_our_name() {
+    let told = Told { here: vec![link(2, "eth0", None, &["192.0.2.1"])], ..Told::default() };
+    let node = |name: &str, address: &str| Node {
+        name: name.into(),
+        labels: Labels::default(),
+        addresses: vec![address.parse().unwrap()],
+        at: None,
+    };
+    let nodes = || vec![node("a", "192.0.2.9"), node("b", "192.0.2.1")];
+    let asked = |asked: Option<&str>, nodes: Vec<Node>, machines: &[Machine]| {
+        let mut objects = Objects { nodes, ..Objects::default() };
+        Finder::new(&told, asked).place(&mut objects, machines).unwrap().node
+    };
+    assert_eq!(asked(Some("x"), nodes(), &[]), "x");
+    assert_eq!(asked(None, nodes(), &[]), "b");
+    assert_eq!(asked(None, Vec::new(), &[]), "here");
+    assert_eq!(asked(None, Vec::new(), &[machine("only", Vec::new())]), "only");
+    let two = [machine("one", Vec::new()), machine("two", Vec::new())];
+    assert_eq!(asked(None, Vec::new(), &two), "here");
+}
+
+#[test]
+fn an_entry_without_a_manifest_is_a_pod_all_the_same() {
+    use palisade_model::cluster::Workload;
+    let told = Told::default();
+    let labels = Labels::new([("app".into(), "db".into())]);
+    let template = Pod { labels, ..pod("db") };
+    let mut objects = Objects {
+        workloads: vec![Workload { kind: "Deployment".into(), owner: None, template }],
+        ..Objects::default()
+    };
+    let entries =
+        vec![entry("shop/db", &["10.0.0.2"], None, None), entry("shop/odd", &["10.0.0.3"], None, None)];
+    let machines =
+        [machine("here", entries), machine("there", vec![entry("shop/far", &["10.0.1.1"], None, None)])];
+    let place = Finder::new(&told, None).place(&mut objects, &machines).unwrap();
+    assert_eq!(objects.pods.len(), 3);
+    assert_eq!(objects.pods[0].labels.get("app"), Some("db"));
+    assert_eq!(objects.pods[2].node.as_deref(), Some("there"));
+    assert_eq!(place.pods.len(), 2);
+    assert!(place.notes.iter().any(|note| note.contains("shop/odd")), "{:?}", place.notes);
+}
+
+#[test]
+fn a_manifest_that_says_where_its_pod_is_counts() {
+    let told = Told::default();
+    let mut objects = world(vec![Pod {
+        node: Some("there".into()),
+        addresses: vec!["10.0.0.9".parse().unwrap()],
+        ..pod("web")
+    }]);
+    let machines = [machine("here", vec![entry("shop/web", &["10.0.0.7"], Some("veth0"), None)])];
+    let place = Finder::new(&told, Some("here")).place(&mut objects, &machines).unwrap();
+    assert_eq!(objects.pods[0].node.as_deref(), Some("there"));
+    assert!(place.wiring.is_empty() && place.pods.is_empty());
+    assert!(place.notes.iter().any(|note| note.contains("there counts")), "{:?}", place.notes);
+}

@@ -1,0 +1,177 @@
+//! What is in force, on disk: for `status`, for the next enforcer, and for the day on which the files are broken and it has to be
+//! said what was in force before.
+//!
+//! It is one file, written beside and renamed, so that whoever reads it finds all of an older or all of the newer one. That it
+//! cannot be written never stops anything.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+use crate::enforcement::Remembered;
+
+/// Where it is, unless somebody says otherwise. It does not outlive the machine's next start, and neither do the rules.
+pub const FOLDER: &str = "/run/palisade/enforce";
+
+/// The name of the file.
+const FILE: &str = "state.json";
+
+/// More than this is none of ours.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// What is in force.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct State {
+    /// What of this is meant; another number is another form.
+    pub version: u32,
+    /// The node.
+    pub node: String,
+    /// Since when rules are in force, in seconds of Unix time.
+    pub since: u64,
+    /// Since when these.
+    pub changed: u64,
+    /// How many events of the index they come from.
+    pub epoch: u64,
+    /// How many policies have a say.
+    pub policies: usize,
+    /// The paths that were asked for.
+    pub paths: Vec<String>,
+    /// The files that they come from.
+    pub files: Vec<FileState>,
+    /// The pods of this machine.
+    pub pods: Vec<PodState>,
+    /// The machine's own addresses.
+    pub own: Vec<std::net::IpAddr>,
+    /// What of the policies the kernel cannot do.
+    pub lacks: Vec<String>,
+    /// Why what is in force is not what the files say, if it is not.
+    pub trouble: Vec<String>,
+    /// The digest of the program, without elements.
+    pub program: String,
+    /// What the kernel said our table is.
+    pub structure: Option<String>,
+    /// The digest of what is in its sets.
+    pub elements: String,
+    /// Who decides, by counter.
+    pub counters: std::collections::BTreeMap<String, crate::counted::Decider>,
+}
+
+/// A file that rules come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileState {
+    /// Its name, as asked for.
+    pub name: String,
+    /// SHA-256 of the text that is in force, in hexadecimal digits.
+    pub digest: String,
+    /// The text. Manifests are small, and without it nobody can say what was in force once the file is another.
+    pub text: String,
+}
+
+/// A pod of this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodState {
+    /// As namespace/name.
+    pub pod: String,
+    /// Its addresses.
+    pub addresses: Vec<std::net::IpAddr>,
+    /// The interface that leads to it, if that is known.
+    pub interface: Option<String>,
+}
+
+/// Why a state was not written or read. What is in force does not depend on it.
+#[derive(Debug, Error)]
+#[error("{path}: {source}", path = path.display())]
+pub struct StateError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What came back.
+    #[source]
+    pub source: io::Error,
+}
+
+/// The form of today.
+pub const VERSION: u32 = 1;
+
+// === impl State ===
+
+impl State {
+    /// What the state in a folder says; nothing if there is none, or one of another form.
+    pub fn read(folder: &Path) -> Result<Option<State>, StateError> {
+        let path = folder.join(FILE);
+        let failed = |source| StateError { path: path.clone(), source };
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut text = Vec::new();
+        file.take(MOST_BYTES).read_to_end(&mut text).map_err(failed)?;
+        let state: Option<State> = serde_json::from_slice(&text).ok();
+        Ok(state.filter(|state| state.version == VERSION))
+    }
+
+    /// Writes it into a folder, which is made. For root's eyes: what is in a folder of manifests is nobody else's business.
+    pub fn write(&self, folder: &Path) -> Result<(), StateError> {
+        make_folder(folder)?;
+        let path = folder.join(FILE);
+        let new = folder.join(format!("{FILE}.new"));
+        let written = (|| {
+            let text = serde_json::to_vec(self)?;
+            let _ = fs::remove_file(&new);
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            fs::rename(&new, &path)?;
+            File::open(folder)?.sync_all()
+        })();
+        written.map_err(|source| {
+            let _ = fs::remove_file(&new);
+            StateError { path, source }
+        })
+    }
+
+    /// Takes it away.
+    pub fn forget(folder: &Path) -> Result<(), StateError> {
+        let path = folder.join(FILE);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(StateError { path, source }),
+            _ => Ok(()),
+        }
+    }
+
+    /// What an enforcer has to know to leave the table as it is.
+    pub fn remembered(&self) -> Option<Remembered> {
+        let structure = self.structure.clone()?;
+        Some(Remembered { program: self.program.clone(), structure })
+    }
+}
+
+/// A folder, and those above it.
+pub(crate) fn make_folder(folder: &Path) -> Result<(), StateError> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(folder);
+    made.map_err(|source| StateError { path: folder.to_owned(), source })
+}
+
+/// SHA-256, in hexadecimal digits.
+pub fn digest(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    let mut text = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// The time, in seconds of Unix time.
+pub fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}

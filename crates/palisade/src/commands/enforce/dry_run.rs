@@ -1,0 +1,116 @@
+//! What enforcing would do: the transaction for nft, and what it would open and close. Writes nothing.
+
+use std::fmt::Write;
+
+use palisade_agent::enforcement::{program_digest, same_elements};
+use palisade_agent::state::State;
+use palisade_lab::place::Placed;
+use palisade_nftables::compile::live::Live;
+use palisade_nftables::kernel::{Kernel, KernelError, Linux};
+use palisade_nftables::patch::Patch;
+use palisade_nftables::program::Program;
+
+use super::super::{NO, YES};
+use super::files::Files;
+use super::world::{self, World};
+use crate::Outcome;
+use crate::cli::{ColorChoice, EnforceArgs};
+use crate::input;
+use crate::print::diagnostics::plural;
+use crate::print::style::Look;
+
+/// What is in force now, as far as that is known.
+struct Now {
+    /// The program, if we know it.
+    program: Option<Program>,
+    /// The world that it is of.
+    placed: Option<Placed>,
+    /// In words.
+    words: String,
+}
+
+pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, String> {
+    let look = Look::stderr(color);
+    let mut files = Files::new(&arguments.input.files, arguments.thorium);
+    let found = files.look(input::read(&arguments.input.files), &|_| false);
+    let Some(manifests) = found.manifests else {
+        let err = found.problems.iter().map(|problem| format!("{problem}\n")).collect::<String>();
+        return Ok(Outcome {
+            out: String::new(),
+            err: format!("{err}{} nothing would be written: the files have errors\n", look.bad("error:")),
+            code: NO,
+        });
+    };
+    let mut world = World::new(arguments.node.as_deref());
+    world.take(&manifests).map_err(|error| error.to_string())?;
+    let live = Live::new(world.part(), &world.place.node, world.place.wiring.clone());
+    let state = State::read(&arguments.state.folder).ok().flatten();
+    let now = now(arguments, state.as_ref(), &world);
+    let mut out = format!(
+        "# What `palisade enforce` would do for node {}, from {}: {}.\n# {}\n",
+        world.place.node,
+        input::describe(&arguments.input.files),
+        plural(world.place.pods.len(), "pod"),
+        now.words
+    );
+    match world::changed(now.placed.as_ref(), world.placed().as_ref()) {
+        Some(changed) => {
+            let plain = Look { color: false, width: 116 };
+            if changed.opened.is_empty() && changed.closed.is_empty() {
+                let _ = writeln!(out, "# {}.", changed.words(plain));
+            }
+            for (word, flows) in [("opens ", &changed.opened), ("closes", &changed.closed)] {
+                for flow in flows {
+                    let _ = writeln!(out, "# {word}  {flow}");
+                }
+            }
+        }
+        None => out.push_str("# What opens and closes is not worked out: there are too many pods.\n"),
+    }
+    match now.program.map(|before| Patch::between(&before, live.program())) {
+        Some(patch) if patch.is_empty() => out.push_str("# Nothing would be written.\n"),
+        Some(patch) => out.push_str(&patch.text()),
+        None => out.push_str(&live.program().replace()),
+    }
+    let notes = world.place.notes.iter().chain(live.lacks());
+    let err = notes.map(|note| format!("{} {note}\n", look.warning("warning:"))).collect();
+    Ok(Outcome { out, err, code: YES })
+}
+
+fn now(arguments: &EnforceArgs, state: Option<&State>, world: &World) -> Now {
+    let nothing =
+        |words: &str| Now { program: None, placed: world.placed_without_policies(), words: words.to_owned() };
+    let found = Linux::new().read();
+    if let Ok(None) = found {
+        return nothing("Nothing is in force here: all of it is written.");
+    }
+    // What was in force is what the texts that it came from say.
+    let Some(state) = state else {
+        return nothing(match found {
+            Err(KernelError::Forbidden(_)) => {
+                "What is in force here may not be read: this is all of it, compared with no policies."
+            }
+            Err(_) => "What is in force here cannot be read: this is all of it, compared with no policies.",
+            _ => "A table is here and nobody remembers from what: all of it is replaced.",
+        });
+    };
+    let mut before = World::new(Some(&state.node));
+    if before.take(&world::remembered(state, arguments.thorium.into())).is_err() {
+        return nothing("What was in force cannot be worked out: all of it is replaced.");
+    }
+    let live = Live::new(before.part(), &before.place.node, before.place.wiring.clone());
+    let same = found.ok().flatten().is_some_and(|found| {
+        state.structure.as_ref() == Some(&found.structure)
+            && state.program == program_digest(live.program())
+            && same_elements(&found, live.program())
+    });
+    Now {
+        program: same.then(|| live.program().clone()),
+        placed: before.placed(),
+        words: match same {
+            true => "This changes what is in force here.".to_owned(),
+            false => "What is in force here is not as it was left, or cannot be read: all of it is replaced."
+                .to_owned(),
+        },
+    }
+}

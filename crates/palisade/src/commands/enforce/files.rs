@@ -1,0 +1,429 @@
+//! The texts that are in force, each in its last good version.
+//!
+//! A file counts as it is now, unless that is no version that anybody could have meant: it has an error in it, somebody is still
+//! writing it, it is empty where it had something, or it is gone together with its folder. Then its last good version stays, and why
+//! is said. What was never good is left out. Only a file that is deleted, from a folder that is still there, takes its
+//! objects out of force.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use palisade_dialects::load::{add, load};
+use palisade_dialects::object::{Loaded, Lowered};
+use palisade_dialects::source::Limits;
+use palisade_dialects::source::tree::Source;
+use palisade_dialects::thorium::Reading;
+use palisade_dialects::world::World;
+use palisade_model::cluster::Machine;
+use palisade_model::diagnostic::Diagnostic;
+use palisade_model::snapshot::Objects;
+
+use super::super::reservations::is_unfit;
+use crate::input::Input;
+
+/// The texts of some paths.
+#[derive(Debug)]
+pub struct Files {
+    paths: Vec<String>,
+    thorium: Reading,
+    good: BTreeMap<Arc<str>, Arc<Source>>,
+    /// What was read of each the last time: one file is saved, and all others are as they were.
+    read: BTreeMap<Arc<str>, FileObjects>,
+    /// Whether there is anything to fall back on.
+    begun: bool,
+    /// Whether anybody has been told what they say.
+    told: bool,
+}
+
+/// A text, its objects, and what was found in it.
+#[derive(Debug)]
+struct FileObjects {
+    source: Arc<Source>,
+    objects: Vec<Loaded>,
+    found: Vec<Diagnostic>,
+}
+
+/// What the texts say.
+#[derive(Debug, Default, Clone)]
+pub struct Manifests {
+    /// The texts, by name.
+    pub sources: Vec<Arc<Source>>,
+    /// Their objects.
+    pub objects: Objects,
+    /// The machines among them.
+    pub machines: Vec<Machine>,
+    /// What is odd about them.
+    pub found: Vec<Diagnostic>,
+}
+
+/// What reading the files came to.
+#[derive(Debug)]
+pub struct Look {
+    /// What is to be in force; nothing if the files cannot be taken as they are, or are as they were.
+    pub manifests: Option<Manifests>,
+    /// Where they were not taken as they are, and why.
+    pub problems: Vec<String>,
+    /// Whether somebody is writing to one of them: it is to be looked at again.
+    pub unfinished: bool,
+    /// The names of those that are others than before.
+    pub changed: Vec<String>,
+}
+
+/// How often the rest is looked at again after some files are left in their last version. What is wrong between files shows the
+/// second time.
+const ROUNDS: usize = 3;
+
+// === impl Files ===
+
+impl Files {
+    /// The files of these paths; nothing is read yet.
+    pub fn new(paths: &[String], thorium: impl Into<Reading>) -> Self {
+        Files {
+            paths: paths.to_vec(),
+            thorium: thorium.into(),
+            good: BTreeMap::new(),
+            read: BTreeMap::new(),
+            begun: false,
+            told: false,
+        }
+    }
+
+    /// With what was in force before this process, to fall back on.
+    pub fn remember(&mut self, texts: impl IntoIterator<Item = (String, String)>) {
+        let sources = texts.into_iter().map(|(name, text)| Arc::new(Source::new(name, text)));
+        self.good = sources.map(|source| (Arc::clone(source.name()), source)).collect();
+        self.begun = true;
+    }
+
+    /// Takes what was read of them.
+    pub fn look(&mut self, mut input: Input, is_written: &dyn Fn(&Path) -> bool) -> Look {
+        let mut look = Look { manifests: None, problems: Vec::new(), unfinished: false, changed: Vec::new() };
+        let mut chosen = self.choose(&mut input, is_written, &mut look);
+        // At the beginning there is nothing to fall back on: all or nothing.
+        for round in 0..ROUNDS {
+            let manifests = self.put_together(&chosen);
+            let unfit: Vec<&Diagnostic> =
+                manifests.found.iter().filter(|finding| is_unfit(finding)).collect();
+            if unfit.is_empty() && (self.begun || look.problems.is_empty()) {
+                self.accept(chosen, manifests, &mut look);
+                return look;
+            }
+            let names: BTreeSet<Arc<str>> = unfit
+                .iter()
+                .filter_map(|finding| finding.location.as_ref())
+                .map(|at| Arc::clone(&at.file))
+                .collect();
+            let texts = crate::print::diagnostics::texts(&manifests.sources);
+            let plain = crate::print::style::Look { color: false, width: 116 };
+            look.problems.extend(
+                unfit.iter().map(|finding| crate::print::diagnostics::render(finding, &texts, plain)),
+            );
+            let mut other = false;
+            for name in names.iter().filter(|_| self.begun) {
+                let now = match self.good.get(name) {
+                    Some(good) => chosen.insert(Arc::clone(name), Arc::clone(good)),
+                    None => chosen.remove(name),
+                };
+                other |=
+                    now.as_ref().map(|source| source.text()) != chosen.get(name).map(|source| source.text());
+            }
+            if !other || round + 1 == ROUNDS {
+                break;
+            }
+        }
+        // What was in force before this process was good, whatever is wrong now.
+        if self.begun && !self.told {
+            let chosen = self.good.clone();
+            let manifests = self.put_together(&chosen);
+            self.accept(chosen, manifests, &mut look);
+        }
+        look
+    }
+
+    /// The version of each file to begin with.
+    fn choose(
+        &self,
+        input: &mut Input,
+        is_written: &dyn Fn(&Path) -> bool,
+        look: &mut Look,
+    ) -> BTreeMap<Arc<str>, Arc<Source>> {
+        let mut chosen: BTreeMap<Arc<str>, Arc<Source>> = BTreeMap::new();
+        for source in std::mem::take(&mut input.sources) {
+            let name = Arc::clone(source.name());
+            let good = self.good.get(&name);
+            if is_written(Path::new(&*name)) {
+                look.unfinished = true;
+                chosen.extend(good.map(|good| (name, Arc::clone(good))));
+                continue;
+            }
+            if let Some(good) = good.filter(|good| is_blank(&source) && !is_blank(good)) {
+                look.problems.push(format!(
+                    "{name}: is empty, and was not: what it said stays in force; delete it to take that out of force"
+                ));
+                chosen.insert(name, Arc::clone(good));
+                continue;
+            }
+            chosen.insert(name, source);
+        }
+        for finding in std::mem::take(&mut input.found) {
+            let at = finding.location.as_ref().map(|at| at.file.to_string()).unwrap_or_default();
+            let kept = self.below(&at);
+            let named = if finding.message.starts_with(&at) { String::new() } else { format!("{at}: ") };
+            let stays = if kept.is_empty() { "" } else { "; what was in force from there stays" };
+            look.problems.push(format!("{named}{}{stays}", finding.message));
+            chosen.extend(kept);
+        }
+        // What is not mounted any more is an empty folder.
+        for path in &self.paths {
+            let below = |name: &str| is_below(name, path);
+            if !chosen.keys().any(|name| below(name)) && self.good.keys().any(|name| below(name)) {
+                look.problems.push(format!(
+                    "{path}: nothing is there any more: what was in force from there stays; `palisade enforce stop` takes it out"
+                ));
+                chosen.extend(self.below(path));
+            }
+        }
+        chosen
+    }
+
+    /// The last good versions of a file, or of all below a folder.
+    fn below(&self, path: &str) -> Vec<(Arc<str>, Arc<Source>)> {
+        let own = self.good.iter().filter(|(name, _)| is_below(name, path));
+        own.map(|(name, source)| (Arc::clone(name), Arc::clone(source))).collect()
+    }
+
+    fn put_together(&mut self, chosen: &BTreeMap<Arc<str>, Arc<Source>>) -> Manifests {
+        // In the order asked for: of two that say the same the later one counts.
+        let mut sources: Vec<&Arc<Source>> = chosen.values().collect();
+        sources.sort_by_key(|source| {
+            let of = self.paths.iter().position(|path| is_below(source.name(), path));
+            (of, Path::new(&**source.name()))
+        });
+        self.read.retain(|name, _| chosen.contains_key(name));
+        for source in &sources {
+            let name = source.name();
+            if self.read.get(name).is_none_or(|read| read.source.text() != source.text()) {
+                self.read.insert(Arc::clone(name), FileObjects::of(source));
+            }
+        }
+        // Thorium's documents have no names that would tell them apart: they are read together.
+        let mut read = sources.iter().filter_map(|source| self.read.get(source.name()));
+        if read.clone().any(FileObjects::is_of_thorium) {
+            return manifests(sources.into_iter(), self.thorium);
+        }
+        let (mut world, mut found) = (World::default(), Vec::new());
+        world.thorium = self.thorium;
+        for file in &mut read {
+            found.extend(file.found.iter().cloned());
+            for object in &file.objects {
+                add(object.clone(), &mut world, &mut found);
+            }
+        }
+        Manifests::of(world, sources.into_iter().cloned().collect(), found)
+    }
+
+    fn accept(&mut self, chosen: BTreeMap<Arc<str>, Arc<Source>>, manifests: Manifests, look: &mut Look) {
+        let text = |all: &BTreeMap<Arc<str>, Arc<Source>>, name: &Arc<str>| {
+            all.get(name).map(|source| source.text().to_owned())
+        };
+        let names: BTreeSet<&Arc<str>> = self.good.keys().chain(chosen.keys()).collect();
+        let differs = |name: &&&Arc<str>| text(&self.good, name) != text(&chosen, name);
+        look.changed = names.iter().filter(differs).map(ToString::to_string).collect();
+        if !look.changed.is_empty() || !self.told {
+            look.manifests = Some(manifests);
+        }
+        self.good = chosen;
+        (self.begun, self.told) = (true, true);
+    }
+}
+
+// === impl FileObjects ===
+
+impl FileObjects {
+    fn of(source: &Arc<Source>) -> FileObjects {
+        let (mut world, mut found) = (World::default(), Vec::new());
+        load(source, &Limits::default(), &mut world, &mut found);
+        FileObjects { source: Arc::clone(source), objects: world.iter().cloned().collect(), found }
+    }
+
+    fn is_of_thorium(&self) -> bool {
+        self.objects.iter().any(|object| matches!(object.lowered, Lowered::Thorium(_)))
+    }
+}
+
+// === impl Manifests ===
+
+impl Manifests {
+    fn of(world: World, sources: Vec<Arc<Source>>, mut found: Vec<Diagnostic>) -> Manifests {
+        found.extend(world.review());
+        let machines = world.machines();
+        Manifests { sources, objects: world.into_objects(), machines, found }
+    }
+}
+
+/// What these texts say together.
+pub fn manifests<'s>(sources: impl Iterator<Item = &'s Arc<Source>>, thorium: Reading) -> Manifests {
+    let (mut world, mut found) = (World::default(), Vec::new());
+    world.thorium = thorium;
+    let sources: Vec<Arc<Source>> = sources.cloned().collect();
+    for source in &sources {
+        load(source, &Limits::default(), &mut world, &mut found);
+    }
+    Manifests::of(world, sources, found)
+}
+
+fn is_blank(source: &Source) -> bool {
+    source.text().trim().is_empty()
+}
+
+/// Whether a file is this one, or below this folder.
+fn is_below(name: &str, path: &str) -> bool {
+    Path::new(name).starts_with(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("palisade-files-{}-{name}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            fs::create_dir_all(&path).unwrap();
+            Folder(path)
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            fs::write(self.0.join(name), text).unwrap();
+        }
+
+        fn read(&self) -> Input {
+            crate::input::read(&[self.0.display().to_string()])
+        }
+
+        fn files(&self) -> Files {
+            Files::new(&[self.0.display().to_string()], Reading::Document)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    const CLOSED: &str = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {namespace: shop, name: db}\nspec: {podSelector: {}, policyTypes: [Ingress]}\n";
+    const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {namespace: shop, name: db}\n";
+
+    fn nobody(_: &Path) -> bool {
+        false
+    }
+
+    fn policies(look: &Look) -> Option<usize> {
+        look.manifests.as_ref().map(|manifests| manifests.objects.policies.len())
+    }
+
+    #[test]
+    fn at_the_beginning_it_is_all_or_nothing() {
+        let folder = Folder::new("begin");
+        folder.write("a.yaml", CLOSED);
+        folder.write("b.yaml", "kind: {");
+        let mut files = folder.files();
+        let look = files.look(folder.read(), &nobody);
+        assert!(look.manifests.is_none() && look.problems.len() == 1, "{look:?}");
+        folder.write("b.yaml", POD);
+        let look = files.look(folder.read(), &nobody);
+        assert_eq!(policies(&look), Some(1));
+        assert!(look.problems.is_empty());
+        assert!(files.look(folder.read(), &nobody).manifests.is_none(), "nothing is new");
+    }
+
+    #[test]
+    fn a_file_with_an_error_keeps_its_last_good_version_and_the_others_go_on() {
+        let folder = Folder::new("error");
+        folder.write("a.yaml", CLOSED);
+        folder.write("b.yaml", POD);
+        let mut files = folder.files();
+        files.look(folder.read(), &nobody);
+        // Half of it, and without what says that it is a policy.
+        for broken in
+            ["apiVersion: networking.k8s.io/v1\nkind: Netw", "apiVersion: networking.k8s.io/v1\n", "", ": {"]
+        {
+            folder.write("a.yaml", broken);
+            folder.write("b.yaml", &format!("{POD}---\n{}", CLOSED.replace("name: db", "name: web")));
+            let look = files.look(folder.read(), &nobody);
+            assert_eq!(policies(&look), Some(2), "{broken}: {look:?}");
+            assert_eq!(look.problems.len(), 1, "{broken}: {look:?}");
+            folder.write("b.yaml", POD);
+            assert_eq!(policies(&files.look(folder.read(), &nobody)), Some(1), "{broken}");
+        }
+        fs::remove_file(folder.0.join("a.yaml")).unwrap();
+        assert_eq!(policies(&files.look(folder.read(), &nobody)), Some(0));
+    }
+
+    #[test]
+    fn what_somebody_is_writing_is_left_as_it_was() {
+        let folder = Folder::new("writing");
+        folder.write("a.yaml", CLOSED);
+        let mut files = folder.files();
+        files.look(folder.read(), &nobody);
+        folder.write("a.yaml", POD);
+        folder.write("new.yaml", "kind: Po");
+        let look = files.look(folder.read(), &|_| true);
+        assert!(look.manifests.is_none() && look.unfinished && look.problems.is_empty(), "{look:?}");
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_or_empty_takes_nothing_out_of_force() {
+        let folder = Folder::new("gone");
+        folder.write("a.yaml", CLOSED);
+        let mut files = folder.files();
+        files.look(folder.read(), &nobody);
+        fs::remove_file(folder.0.join("a.yaml")).unwrap();
+        let look = files.look(folder.read(), &nobody);
+        assert!(look.manifests.is_none() && look.problems[0].contains("stays"), "{look:?}");
+        fs::remove_dir(&folder.0).unwrap();
+        let look = files.look(folder.read(), &nobody);
+        assert!(look.manifests.is_none() && look.problems[0].contains("stays"), "{look:?}");
+        fs::create_dir(&folder.0).unwrap();
+        folder.write("b.yaml", POD);
+        assert_eq!(policies(&files.look(folder.read(), &nobody)), Some(0));
+    }
+
+    #[test]
+    fn an_object_in_two_files_is_said_and_the_later_file_counts() {
+        let folder = Folder::new("twice");
+        folder.write("a.yaml", CLOSED);
+        folder.write("b.yaml", &CLOSED.replace("Ingress", "Egress"));
+        let mut files = folder.files();
+        let manifests = files.look(folder.read(), &nobody).manifests.unwrap();
+        assert_eq!(
+            (manifests.objects.policies.len(), manifests.found.len()),
+            (1, 1),
+            "{:?}",
+            manifests.found
+        );
+        assert_eq!(manifests.found[0].code.id, "S0012");
+        fs::remove_file(folder.0.join("b.yaml")).unwrap();
+        let manifests = files.look(folder.read(), &nobody).manifests.unwrap();
+        assert_eq!((manifests.objects.policies.len(), manifests.found.len()), (1, 0));
+    }
+
+    #[test]
+    fn what_was_in_force_before_is_something_to_fall_back_on() {
+        let folder = Folder::new("before");
+        folder.write("a.yaml", "kind: {");
+        let mut files = folder.files();
+        files.remember([(folder.0.join("a.yaml").display().to_string(), CLOSED.to_owned())]);
+        let look = files.look(folder.read(), &nobody);
+        assert_eq!((policies(&look), look.problems.len()), (Some(1), 1));
+        assert!(look.changed.is_empty());
+        assert!(files.look(folder.read(), &nobody).manifests.is_none());
+    }
+}

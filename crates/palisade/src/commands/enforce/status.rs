@@ -1,0 +1,108 @@
+//! What is in force.
+
+use palisade_agent::lock::Lock;
+use palisade_agent::state::{State, digest};
+use palisade_nftables::kernel::{Counts, InForce, Kernel, KernelError, Linux};
+
+use super::super::{NO, YES};
+use super::enforcer::elements_digest;
+use crate::Outcome;
+use crate::cli::{ColorChoice, EnforceOutput, EnforceStatusArgs};
+use crate::print::enforce::{self as printer, File, Rule, Status, Table};
+use crate::print::json;
+use crate::print::style::Look;
+use crate::print::time::moment;
+
+pub fn run(arguments: &EnforceStatusArgs, color: ColorChoice) -> Result<Outcome, String> {
+    let folder = &arguments.state.folder;
+    let state = State::read(folder).map_err(|error| match error.source.kind() {
+        std::io::ErrorKind::PermissionDenied => format!("{error}: run it with sudo"),
+        _ => error.to_string(),
+    })?;
+    let mut kernel = Linux::new();
+    let found = match kernel.read() {
+        Ok(found) => Ok(found),
+        Err(KernelError::Forbidden(what)) => {
+            return Err(format!("what the kernel has in force may not be read ({what}): run it with sudo"));
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    let counts = kernel.counts().unwrap_or_default();
+    let status = status(state.as_ref(), Lock::holder(folder), found, &counts);
+    let code = if status.is_good() { YES } else { NO };
+    let out = match arguments.output {
+        EnforceOutput::Text => printer::status(&status, Look::stdout(color)),
+        EnforceOutput::Json => json::print(&status),
+    };
+    Ok(Outcome { out, err: String::new(), code })
+}
+
+fn status(
+    state: Option<&State>,
+    process: Option<String>,
+    found: Result<Option<InForce>, String>,
+    counts: &Counts,
+) -> Status {
+    let table = table(state, &found);
+    let mut trouble = state.map(|state| state.trouble.clone()).unwrap_or_default();
+    trouble.extend(found.err());
+    let mut status = Status {
+        running: process.is_some(),
+        process: process.and_then(|process| process.parse().ok()),
+        table,
+        node: None,
+        since: None,
+        changed: None,
+        epoch: None,
+        policies: 0,
+        files: Vec::new(),
+        pods: Vec::new(),
+        rules: Vec::new(),
+        lacks: Vec::new(),
+        trouble,
+    };
+    let Some(state) = state else { return status };
+    status.node = Some(state.node.clone());
+    status.since = Some(moment(state.since));
+    status.changed = Some(moment(state.changed));
+    status.epoch = Some(state.epoch);
+    status.policies = state.policies;
+    status.files = state
+        .files
+        .iter()
+        .map(|file| {
+            let now = std::fs::read(&file.name).ok().map(|text| digest(&text));
+            File {
+                name: file.name.clone(),
+                digest: file.digest.clone(),
+                changed_since: now.as_ref() != Some(&file.digest),
+            }
+        })
+        .collect();
+    status.pods = state.pods.iter().map(Into::into).collect();
+    status.lacks = state.lacks.clone();
+    let mut sums = std::collections::BTreeMap::new();
+    for (counter, decider) in &state.counters {
+        let count = counts.get(counter.as_str()).copied().unwrap_or_default();
+        let sum: &mut (u64, u64) = sums.entry(decider).or_default();
+        *sum = (sum.0 + count.packets, sum.1 + count.bytes);
+    }
+    status.rules =
+        sums.into_iter().map(|(decider, (packets, bytes))| Rule::new(decider, packets, bytes)).collect();
+    status
+}
+
+/// Whether the table is as it was left.
+fn table(state: Option<&State>, found: &Result<Option<InForce>, String>) -> Table {
+    match (state, found) {
+        (_, Err(_)) => Table::Unknown,
+        (_, Ok(None)) => Table::None,
+        (None, Ok(Some(_))) => Table::Unknown,
+        (Some(state), Ok(Some(found))) => match &state.structure {
+            None => Table::Unknown,
+            Some(structure) if *structure != found.structure => Table::Changed,
+            Some(_) if state.elements != elements_digest(&found.elements) => Table::Changed,
+            Some(_) => Table::AsLeft,
+        },
+    }
+}

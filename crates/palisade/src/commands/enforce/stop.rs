@@ -1,0 +1,82 @@
+//! Takes the rules out of the kernel. Says what that opens, and asks first.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use palisade_agent::lock::{Lock, LockError};
+use palisade_agent::state::State;
+use palisade_dialects::thorium::Reading;
+use palisade_nftables::kernel::{Kernel, KernelError, Linux};
+use palisade_nftables::text::TABLE;
+
+use super::super::{NO, YES};
+use super::world::{self, World};
+use crate::Outcome;
+use crate::cli::{ColorChoice, EnforceStopArgs};
+use crate::print::diagnostics::plural;
+use crate::print::style::{Look, tame};
+
+pub fn run(arguments: &EnforceStopArgs, color: ColorChoice) -> Result<Outcome, String> {
+    let folder = &arguments.state.folder;
+    let state = State::read(folder).map_err(|error| error.to_string())?;
+    let mut kernel = Linux::new();
+    let there = kernel.read().map_err(words)?.is_some();
+    if !there {
+        let _ = State::forget(folder);
+        return Ok(Outcome { out: "nothing is in force here\n".to_owned(), err: String::new(), code: YES });
+    }
+    let lock = Lock::take(folder).map_err(|error| match error {
+        LockError::Held { holder, .. } => format!(
+            "palisade enforce is running, process {holder}, and would put it back: end it first \
+             (systemctl stop palisade-enforce, or kill {holder})"
+        ),
+        LockError::State(error) => error.to_string(),
+    })?;
+    let opens = opens(state.as_ref());
+    if !arguments.yes && !ask(&opens, color)? {
+        return Ok(Outcome { out: "nothing is changed\n".to_owned(), err: String::new(), code: NO });
+    }
+    kernel.remove().map_err(words)?;
+    let err = match State::forget(folder) {
+        Ok(()) => String::new(),
+        Err(error) => format!("{} {error}\n", Look::stderr(color).warning("warning:")),
+    };
+    drop(lock);
+    let out = format!("table inet {TABLE} is removed: no policy is in force here any more; {opens}\n");
+    Ok(Outcome { out, err, code: YES })
+}
+
+/// What no policy at all opens, as far as it is known what was in force.
+fn opens(state: Option<&State>) -> String {
+    let unknown = "what that opens is not known".to_owned();
+    let Some(state) = state else { return unknown };
+    let mut world = World::new(Some(&state.node));
+    let manifests = world::remembered(state, Reading::default());
+    if world.take(&manifests).is_err() {
+        return unknown;
+    }
+    match world::changed(world.placed().as_ref(), world.placed_without_policies().as_ref()) {
+        Some(changed) => changed.words(Look { color: false, width: 116 }),
+        None => format!("{} here may do what they like", plural(world.place.pods.len(), "pod")),
+    }
+}
+
+fn ask(opens: &str, color: ColorChoice) -> Result<bool, String> {
+    if !std::io::stdin().is_terminal() {
+        return Err("nobody is there to ask: --yes does it without asking".to_owned());
+    }
+    let look = Look::stderr(color);
+    let question = format!("{opens}\nRemove all rules from this machine's kernel? {} ", look.strong("[y/N]"));
+    let mut err = std::io::stderr().lock();
+    let _ = err.write_all(tame(&question).as_bytes()).and_then(|()| err.flush());
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer).map_err(|error| error.to_string())?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+#[allow(clippy::needless_pass_by_value)]
+fn words(error: KernelError) -> String {
+    match error {
+        KernelError::Forbidden(what) => format!("not permitted ({what}): run it with sudo"),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,156 @@
+//! What manifests say about this machine: its node and pods, the index of everything, and this node's part of it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use palisade_agent::machine::network::{Ip, NetworkError};
+use palisade_agent::machine::{Finder, Place};
+use palisade_agent::state::{FileState, PodState, State, VERSION, digest};
+use palisade_dialects::source::tree::Source;
+use palisade_dialects::thorium::Reading;
+use palisade_engine::delta::Delta;
+use palisade_engine::view::View;
+use palisade_engine::{Engine, Key};
+use palisade_lab::place::Placed;
+use palisade_model::snapshot::{Objects, Snapshot};
+
+use super::super::changes::{Changed, between};
+use super::files::{Manifests, manifests};
+
+/// This machine in the world of the manifests.
+#[derive(Debug)]
+pub struct World {
+    finder: Finder<Ip>,
+    engine: Engine,
+    known: BTreeSet<Key>,
+    view: View,
+    objects: Objects,
+    /// Where everything is.
+    pub place: Place,
+}
+
+/// What is new for this machine.
+#[derive(Debug)]
+pub enum Step {
+    /// Its part changed by this.
+    Deltas(Vec<Delta>),
+    /// It is another node, or new to all of it.
+    Whole(Box<View>),
+}
+
+/// With more pods than this, what opens and closes is not worked out: every pair of them would be asked about.
+const MOST_PODS: usize = 200;
+/// How many flows are asked about.
+const MOST_FLOWS: usize = 50_000;
+
+// === impl World ===
+
+impl World {
+    /// With nothing in it. The machine is this node, if one is said.
+    pub fn new(node: Option<&str>) -> World {
+        World {
+            finder: Finder::new(Ip, node),
+            engine: Engine::default(),
+            known: BTreeSet::new(),
+            view: View::default(),
+            objects: Objects::default(),
+            place: Place::default(),
+        }
+    }
+
+    /// Takes what the manifests say now, and how the machine is now.
+    pub fn take(&mut self, manifests: &Manifests) -> Result<Step, NetworkError> {
+        let mut objects = manifests.objects.clone();
+        let place = self.finder.place(&mut objects, &manifests.machines)?;
+        let snapshot = Snapshot::new(objects.clone());
+        let (known, deltas) = self.engine.relist(&self.known, &objects, &snapshot);
+        let same = !self.known.is_empty() && place.node == self.place.node;
+        (self.known, self.place, self.objects) = (known, place, objects);
+        let node = self.place.node.as_str();
+        let mut parts = Vec::with_capacity(deltas.len());
+        let followed = same
+            && deltas.iter().all(|delta| match self.view.follow_for(delta, &[node]) {
+                Ok(part) => {
+                    parts.extend(part);
+                    true
+                }
+                Err(_) => false,
+            });
+        if followed {
+            return Ok(Step::Deltas(parts));
+        }
+        self.view = self.engine.view();
+        Ok(Step::Whole(Box::new(self.part())))
+    }
+
+    /// Looks at the machine again. Says whether it is another: take the manifests again then.
+    pub fn look_at_machine(&mut self) -> Result<bool, NetworkError> {
+        self.finder.look()
+    }
+
+    /// Whether nobody tells when there is something to look at.
+    pub fn has_namespaces(&self) -> bool {
+        self.finder.has_namespaces()
+    }
+
+    /// This machine's part of the view.
+    pub fn part(&self) -> View {
+        self.view.part_of(&self.place.node)
+    }
+
+    /// How many policies there are.
+    pub fn policies(&self) -> usize {
+        self.objects.policies.len()
+    }
+
+    /// The world as a lab would build it, to ask about connections in it; nothing if that would be too many.
+    pub fn placed(&self) -> Option<Placed> {
+        placed(self.objects.clone())
+    }
+
+    /// The same without any policy.
+    pub fn placed_without_policies(&self) -> Option<Placed> {
+        placed(Objects { policies: Vec::new(), ..self.objects.clone() })
+    }
+}
+
+fn placed(objects: Objects) -> Option<Placed> {
+    let pods = objects.pods.len() + objects.workloads.len();
+    (pods <= MOST_PODS).then(|| Placed::new(objects))
+}
+
+/// What opens and closes from one world to another, where both are known.
+pub fn changed(before: Option<&Placed>, now: Option<&Placed>) -> Option<Changed> {
+    Some(between(before?, now?, MOST_FLOWS))
+}
+
+/// The texts that a state remembers.
+pub fn texts(state: &State) -> impl Iterator<Item = (String, String)> {
+    state.files.iter().map(|file| (file.name.clone(), file.text.clone()))
+}
+
+/// The manifests that a state remembers.
+pub fn remembered(state: &State, thorium: Reading) -> Manifests {
+    let sources: Vec<Arc<Source>> =
+        texts(state).map(|(name, text)| Arc::new(Source::new(name, text))).collect();
+    manifests(sources.iter(), thorium)
+}
+
+/// What to remember of the files and the place; the rest is for whoever enforces.
+pub fn state(manifests: &Manifests, place: &Place, paths: &[String]) -> State {
+    let file = |source: &Arc<Source>| FileState {
+        name: source.name().to_string(),
+        digest: digest(source.text().as_bytes()),
+        text: source.text().to_owned(),
+    };
+    let pods: Vec<PodState> = place.pods.clone();
+    State {
+        version: VERSION,
+        node: place.node.to_string(),
+        paths: paths.to_vec(),
+        files: manifests.sources.iter().map(file).collect(),
+        pods,
+        own: place.own.iter().copied().collect(),
+        ..State::default()
+    }
+}

@@ -1,0 +1,199 @@
+//! What is in force, for people and for programs.
+
+use std::fmt::Write;
+
+use palisade_agent::counted::Decider;
+use palisade_agent::state::PodState;
+use serde::Serialize;
+
+use super::diagnostics::plural;
+use super::style::Look;
+
+/// What `enforce status --output json` prints.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// Whether an enforcer is running, which follows the files.
+    pub running: bool,
+    /// Its number.
+    pub process: Option<u32>,
+    /// What is in the kernel.
+    pub table: Table,
+    /// The node that this machine is.
+    pub node: Option<String>,
+    /// Since when rules are in force, and since when these.
+    pub since: Option<String>,
+    pub changed: Option<String>,
+    /// How many events of the index they come from.
+    pub epoch: Option<u64>,
+    /// How many policies there are.
+    pub policies: usize,
+    /// The files that they come from.
+    pub files: Vec<File>,
+    /// The pods of this machine.
+    pub pods: Vec<Pod>,
+    /// What was counted, by the rule that decided.
+    pub rules: Vec<Rule>,
+    /// What of the policies the kernel cannot do.
+    pub lacks: Vec<String>,
+    /// Why what is in force is not what the files say, if it is not.
+    pub trouble: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Table {
+    /// Our table is as it was left.
+    AsLeft,
+    /// Somebody else has changed it.
+    Changed,
+    /// There is none: nothing is in force.
+    None,
+    /// There is one, and nobody knows whether it is as it was left.
+    Unknown,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct File {
+    pub name: String,
+    /// SHA-256 of the version that is in force.
+    pub digest: String,
+    /// Whether the file is another one now, or gone.
+    pub changed_since: bool,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Pod {
+    /// As namespace/name.
+    pub pod: String,
+    pub addresses: Vec<String>,
+    /// The interface that leads to it, if that is known.
+    pub interface: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Rule {
+    /// The policy that decided, e.g. `NetworkPolicy shop/db`.
+    pub policy: String,
+    /// `egress` or `ingress`.
+    pub direction: String,
+    /// The rule's index in its direction; null where the policy's isolation decided.
+    pub rule: Option<u32>,
+    /// `allowed`, `denied` or `rejected`.
+    pub verdict: String,
+    pub packets: u64,
+    pub bytes: u64,
+}
+
+// === impl Status ===
+
+impl Status {
+    /// Whether what the files say is in force.
+    pub fn is_good(&self) -> bool {
+        self.table == Table::AsLeft && self.trouble.is_empty()
+    }
+}
+
+// === impl Pod ===
+
+impl From<&PodState> for Pod {
+    fn from(pod: &PodState) -> Self {
+        Pod {
+            pod: pod.pod.clone(),
+            addresses: pod.addresses.iter().map(ToString::to_string).collect(),
+            interface: pod.interface.clone(),
+        }
+    }
+}
+
+// === impl Rule ===
+
+impl Rule {
+    pub fn new(decider: &Decider, packets: u64, bytes: u64) -> Self {
+        let Decider { policy, direction, rule, verdict } = decider.clone();
+        Rule { policy, direction, rule, verdict, packets, bytes }
+    }
+}
+
+/// The same for people: the answer first, then from what, then what was counted.
+pub fn status(status: &Status, look: Look) -> String {
+    let mut out = String::new();
+    let table = match status.table {
+        Table::AsLeft if status.trouble.is_empty() => look.good("in force"),
+        Table::AsLeft => look.warning("in force, but not as the files say"),
+        Table::Changed => look.bad("in force, but somebody changed the table"),
+        Table::None => look.bad("nothing is in force"),
+        Table::Unknown => look.warning("a table is there; whether it is as it was left is not known"),
+    };
+    let policies =
+        if status.policies == 1 { "1 policy".to_owned() } else { format!("{} policies", status.policies) };
+    match &status.node {
+        Some(node) => {
+            let pods = plural(status.pods.len(), "pod");
+            let _ = writeln!(out, "{table}: {policies} for {pods} on node {node}");
+        }
+        None => {
+            let _ = writeln!(out, "{table}");
+        }
+    }
+    if let (Some(since), Some(changed), Some(epoch)) = (&status.since, &status.changed, status.epoch) {
+        let _ = writeln!(out, "  since {since}, changed {changed} (epoch {epoch})");
+    }
+    let runs = match (status.running, status.process) {
+        (true, Some(process)) => format!("an enforcer follows the files, process {process}"),
+        (true, None) => "an enforcer follows the files".to_owned(),
+        (false, _) => look.warning("no enforcer is running: changes of the files are not followed"),
+    };
+    let _ = writeln!(out, "  {runs}");
+    for trouble in &status.trouble {
+        let mut lines = trouble.lines();
+        let _ = writeln!(out, "  {} {}", look.bad("trouble:"), lines.next().unwrap_or_default());
+        for line in lines {
+            let _ = writeln!(out, "    {line}");
+        }
+    }
+    for lack in &status.lacks {
+        let _ = writeln!(out, "  {} {lack}", look.warning("the kernel cannot:"));
+    }
+    if !status.files.is_empty() {
+        out.push_str("\nfrom\n");
+    }
+    for file in &status.files {
+        let digest = file.digest.get(..12).unwrap_or(&file.digest);
+        let other = if file.changed_since { look.warning("   is another now") } else { String::new() };
+        let _ = writeln!(out, "  {digest}  {}{other}", file.name);
+    }
+    if !status.pods.is_empty() {
+        out.push_str("\npods\n");
+    }
+    for pod in &status.pods {
+        let by = pod.interface.as_ref().map(|name| format!("   by {name}")).unwrap_or_default();
+        let addresses =
+            if pod.addresses.is_empty() { "no address".to_owned() } else { pod.addresses.join(", ") };
+        let _ = writeln!(out, "  {:<30} {addresses}{by}", pod.pod);
+    }
+    if !status.rules.is_empty() {
+        out.push_str("\n     packets         bytes   decided by\n");
+    }
+    for rule in &status.rules {
+        let which = match rule.rule {
+            Some(number) => format!(", rule {number}"),
+            None if rule.policy == "no policy" => String::new(),
+            None => ", which isolates".to_owned(),
+        };
+        let _ = writeln!(
+            out,
+            "{:>12} {:>13}   {} {} by {}{which}",
+            rule.packets, rule.bytes, rule.direction, rule.verdict, rule.policy
+        );
+    }
+    out
+}
