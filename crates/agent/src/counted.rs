@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use palisade_model::policy::Direction;
+use palisade_nftables::compile::live::Live;
+use palisade_nftables::compile::{Counted, FORGED};
 use palisade_nftables::kernel::{Count, Counts};
-use palisade_nftables::program::{Name, Program};
+use palisade_nftables::program::Name;
 use serde::{Deserialize, Serialize};
 
 /// Who decides, where a counter counts.
@@ -21,13 +24,10 @@ pub struct Decider {
 }
 
 /// Who decides at each counter of a program.
-pub fn deciders(program: &Program) -> BTreeMap<Name, Decider> {
-    let rules = program.chains.values().flat_map(|chain| &chain.rules);
-    let counted = rules.filter_map(|rule| {
-        let (counter, comment) = (rule.counter.as_ref()?, rule.comment.as_ref()?);
-        Some((counter.clone(), Decider::of(comment)?))
-    });
-    counted.collect()
+pub fn deciders(live: &Live) -> BTreeMap<Name, Decider> {
+    let counted = live.counted().iter().map(|(name, counted)| (name.clone(), Decider::of(counted)));
+    let forged = live.program().counters.get(FORGED).map(|name| (name.clone(), Decider::forged()));
+    counted.chain(forged).collect()
 }
 
 /// What has been counted by each decider; zero where nothing was.
@@ -45,42 +45,22 @@ pub fn by_decider(deciders: &BTreeMap<Name, Decider>, counts: &Counts) -> BTreeM
 // === impl Decider ===
 
 impl Decider {
-    /// From what a program's rule says about itself: `ingress denied by NetworkPolicy shop/db, rule 0`.
-    fn of(comment: &str) -> Option<Decider> {
-        let (what, by) = comment.split_once(" by ")?;
-        let (direction, verdict) = what.split_once(' ')?;
-        let (policy, rule) = match by.rsplit_once(", rule ") {
-            Some((policy, rule)) => (policy, rule.parse().ok()),
-            None => (by.strip_suffix(", which isolates").unwrap_or(by), None),
-        };
-        Some(Decider {
-            policy: policy.to_owned(),
-            direction: direction.to_owned(),
-            rule,
-            verdict: verdict.to_owned(),
-        })
+    fn of(counted: &Counted) -> Decider {
+        Decider {
+            policy: counted.policy.clone().unwrap_or_else(|| "no policy".to_owned()),
+            direction: counted.direction.to_string(),
+            rule: counted.rule,
+            verdict: counted.said().to_owned(),
+        }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rule_says_who_decides() {
-        let of = |text: &str| Decider::of(text).map(|d| (d.policy, d.direction, d.rule, d.verdict)).unwrap();
-        let expected = |policy: &str, direction: &str, rule, verdict: &str| {
-            (policy.to_owned(), direction.to_owned(), rule, verdict.to_owned())
-        };
-        assert_eq!(
-            of("ingress allowed by NetworkPolicy shop/db, rule 0"),
-            expected("NetworkPolicy shop/db", "ingress", Some(0), "allowed")
-        );
-        assert_eq!(
-            of("egress denied by NetworkPolicy shop/db, which isolates"),
-            expected("NetworkPolicy shop/db", "egress", None, "denied")
-        );
-        assert_eq!(of("ingress allowed by no policy"), expected("no policy", "ingress", None, "allowed"));
-        assert_eq!(Decider::of("something else"), None);
+    /// No policy: a pod sends with an address that is not its own.
+    fn forged() -> Decider {
+        Decider {
+            policy: "forged source addresses".to_owned(),
+            direction: Direction::Egress.to_string(),
+            rule: None,
+            verdict: "denied".to_owned(),
+        }
     }
 }

@@ -274,7 +274,7 @@ impl<K: Kernel> Enforcement<K> {
     /// Packets and bytes by who decided; what was last known, if the kernel does not say.
     pub fn counts(&mut self) -> BTreeMap<Decider, Count> {
         self.count();
-        counted::by_decider(&counted::deciders(self.live.program()), &self.counts)
+        counted::by_decider(&counted::deciders(&self.live), &self.counts)
     }
 
     /// The program and its view.

@@ -384,7 +384,7 @@ impl Enforcer {
         state.program = program_digest(live.program());
         state.structure = remembered.map(|remembered| remembered.structure);
         state.elements = elements_digest(live.program().sets.iter().map(|(name, set)| (name, &set.elements)));
-        let counters = deciders(live.program()).into_iter();
+        let counters = deciders(live).into_iter();
         state.counters = counters.map(|(name, decider)| (name.to_string(), decider)).collect();
         let wrong = state.write(&self.folder).err();
         self.said
