@@ -1,5 +1,6 @@
 //! What can go wrong in a lab.
 
+use palisade_nftables::kernel::KernelError;
 use thiserror::Error;
 
 /// Why there is no lab, or no longer one.
@@ -23,6 +24,15 @@ pub enum LabError {
         what: String,
         /// What the system said.
         error: std::io::Error,
+    },
+    /// A node's kernel did not take its program. Retryable or not as the reason is.
+    #[error("node {node}: {error}")]
+    Kernel {
+        /// Which node.
+        node: String,
+        /// Why.
+        #[source]
+        error: KernelError,
     },
     /// A world that is too large for one machine. Not retryable: the world must be smaller.
     #[error("{0}")]

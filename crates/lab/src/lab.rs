@@ -5,6 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use palisade_agent::{Enforcement, Wrote};
+use palisade_engine::delta::Delta;
+use palisade_engine::view::View;
 use palisade_engine::{Engine, Key};
 use palisade_model::evaluate::evaluate;
 use palisade_model::flow::{Flow, Party, Who};
@@ -14,7 +17,8 @@ use palisade_model::policy::{Direction, TrafficMatch, TrafficMatches};
 use palisade_model::snapshot::Snapshot;
 use palisade_model::trace::{Because, Verdict};
 use palisade_model::traffic::{PortRange, Protocol, Traffic};
-use palisade_nftables::compile::compile;
+use palisade_nftables::compile::live::Wiring;
+use palisade_nftables::kernel::Linux;
 use smol_str::SmolStr;
 
 use crate::clean::{self, Kept};
@@ -26,7 +30,7 @@ use crate::place::Placed;
 use crate::plan::{Plan, Spot, is_usable};
 use crate::probe::{self, Answer, Probe};
 use crate::services::Services;
-use crate::{conntrack, tool};
+use crate::{conntrack, namespace, tool};
 
 /// A cluster on this machine. Everything it made goes with it.
 #[derive(Debug)]
@@ -36,8 +40,10 @@ pub struct Lab {
     cluster: Cluster,
     engine: Engine,
     known: BTreeSet<Key>,
+    /// What the index says, which nodes have their parts of.
+    view: View,
     /// What is in force: on each node, and for services in each namespace.
-    programs: BTreeMap<SmolStr, String>,
+    enforced: BTreeMap<SmolStr, Enforcement<Linux>>,
     translations: BTreeMap<String, String>,
     services: Services,
     /// What the kernel cannot do of the policies.
@@ -82,7 +88,8 @@ impl Lab {
             cluster: Cluster::new(run),
             engine: Engine::default(),
             known: BTreeSet::new(),
-            programs: BTreeMap::new(),
+            view: View::default(),
+            enforced: BTreeMap::new(),
             translations: BTreeMap::new(),
             services: Services::default(),
             lacks: BTreeSet::new(),
@@ -103,7 +110,7 @@ impl Lab {
         let changed = self.cluster.reach(Plan::of(placed, outside))?;
         self.listeners.leave(&changed.gone);
         let nodes: BTreeSet<&SmolStr> = self.cluster.plan().nodes.keys().collect();
-        self.programs.retain(|node, _| nodes.contains(node) && !changed.new_nodes.contains(node));
+        self.enforced.retain(|node, _| nodes.contains(node) && !changed.new_nodes.contains(node));
         self.translations.retain(|name, _| !changed.gone.contains(name));
         self.translate(placed)?;
         Ok(changed)
@@ -129,23 +136,53 @@ impl Lab {
         Ok(())
     }
 
-    /// Puts the policies of the world in force. Says on how many nodes that changed anything.
+    /// Puts the policies of the world in force, and cuts the connections that they deny now. Says on how many nodes that changed
+    /// anything.
     pub fn enforce(&mut self, placed: &Placed) -> Result<usize, LabError> {
-        (self.known, _) = self.engine.relist(&self.known, &placed.objects, &placed.snapshot);
-        let view = self.engine.view();
-        self.lacks.clear();
-        let mut changed = 0;
-        for (node, name) in self.cluster.nodes() {
-            let compiled = compile(&view.part_of(node), node);
-            self.lacks.extend(compiled.lacks);
-            let text = compiled.program.replace();
-            if self.programs.get(node) != Some(&text) {
-                tool::nft(&name, &text)?;
-                self.programs.insert(node.clone(), text);
-                changed += 1;
+        let deltas;
+        (self.known, deltas) = self.engine.relist(&self.known, &placed.objects, &placed.snapshot);
+        let nodes: Vec<(SmolStr, String)> =
+            self.cluster.nodes().map(|(node, name)| (node.clone(), name)).collect();
+        let names: Vec<&str> = nodes.iter().map(|(node, _)| node.as_str()).collect();
+        let mut parts: Vec<Vec<Delta>> = vec![Vec::new(); nodes.len()];
+        for delta in &deltas {
+            // The copy follows every delta, so none can be out of step.
+            for (part, own) in parts.iter_mut().zip(self.view.follow_for(delta, &names).into_iter().flatten())
+            {
+                part.push(own);
             }
         }
+        self.lacks.clear();
+        let mut changed = 0;
+        for ((node, name), part) in nodes.iter().zip(parts) {
+            let wrote = self.enforce_on(node, name, &part)?;
+            changed += usize::from(wrote);
+        }
         Ok(changed)
+    }
+
+    /// The same on one node, with what has changed there since it was last asked.
+    fn enforce_on(&mut self, node: &SmolStr, name: &str, deltas: &[Delta]) -> Result<bool, LabError> {
+        let own: BTreeSet<IpAddr> =
+            self.cluster.plan().nodes.get(node).into_iter().flatten().copied().collect();
+        let (enforced, view) = (self.enforced.remove(node), &self.view);
+        let (enforcement, done) = namespace::inside(name, || match enforced {
+            None => Enforcement::begin(view.part_of(node), node, Wiring::new(), own, Linux::new(), None),
+            Some(mut enforcement) => {
+                let mut done = match enforcement.follow(deltas) {
+                    Ok(done) => done,
+                    Err(_) => enforcement.anew(view.part_of(node), node),
+                };
+                done.add(enforcement.rewire(Wiring::new(), own));
+                (enforcement, done)
+            }
+        })?;
+        self.lacks.extend(enforcement.live().lacks().iter().cloned());
+        self.enforced.insert(node.clone(), enforcement);
+        match done.failed.or(done.uncut) {
+            Some(error) => Err(LabError::Kernel { node: node.to_string(), error }),
+            None => Ok(done.wrote != Wrote::Nothing),
+        }
     }
 
     /// What the kernel cannot do of the policies, in words.
@@ -154,8 +191,8 @@ impl Lab {
     }
 
     /// What is in force on a node, as nft reads it.
-    pub fn program(&self, node: &str) -> Option<&str> {
-        self.programs.get(node).map(String::as_str)
+    pub fn program(&self, node: &str) -> Option<String> {
+        Some(self.enforced.get(node)?.live().program().replace())
     }
 
     /// What there is.
