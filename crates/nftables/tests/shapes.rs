@@ -169,3 +169,56 @@ fn peers_of_many_lists_are_kept_once() {
     assert_eq!(said("10.0.4.7", 80), Verdict::Drop);
     assert_eq!(said("10.9.9.9", 443), Verdict::Drop);
 }
+
+#[test]
+fn namespaces_that_change_places_at_once() {
+    let world = |x: &str, z: &str, b: &str| {
+        let mut text = format!(
+            "{{apiVersion: v1, kind: Namespace, metadata: {{name: x, labels: {{ns: {x}}}}}}}\n---\n\
+             {{apiVersion: v1, kind: Namespace, metadata: {{name: z, labels: {{ns: {z}}}}}}}\n---\n\
+             {{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {{name: p}}, spec: {{priority: 5, appliedTo: \
+             [{{namespaceSelector: {{matchLabels: {{ns: x}}}}, podSelector: {{matchLabels: {{app: a}}}}}}], ingress: [{{action: Drop, \
+             from: [{{namespaceSelector: {{matchLabels: {{ns: z}}}}, podSelector: {{matchLabels: {{app: b}}}}}}]}}]}}}}\n"
+        );
+        for (namespace, number) in [("x", 1), ("z", 2)] {
+            for (name, node) in [("a", "node1"), ("b", "node2")] {
+                let pod = pod(name, &format!("10.0.{number}.{}", name.as_bytes()[0]), node);
+                let pod = pod.replace("namespace: x", &format!("namespace: {namespace}"));
+                let label = if (namespace, name) == ("z", "b") { b } else { name };
+                text.push_str(&pod.replace(&format!("app: {name}"), &format!("app: {label}")));
+            }
+        }
+        let (mut world, mut found) = (World::default(), Vec::new());
+        load(&Source::new("world.yaml", text), &Limits::default(), &mut world, &mut found);
+        assert!(found.is_empty(), "{found:#?}");
+        world.into_objects()
+    };
+    let mut engine = Engine::default();
+    let mut view = View::default();
+    let mut live = Live::new(View::default(), "node1", Wiring::new());
+    let mut known = BTreeSet::new();
+    let said = |program: &Program, source: &str, destination: &str| {
+        program.walk(Hook::Forward, &packet(source, destination, 80)).unwrap().verdict
+    };
+    for (objects, expected) in [
+        (world("x", "z", "b"), [Verdict::Drop, Verdict::Accept]),
+        // Nobody is left whom the rule asks for, and then somebody else is.
+        (world("x", "z", "other"), [Verdict::Accept, Verdict::Accept]),
+        (world("z", "x", "other"), [Verdict::Accept, Verdict::Drop]),
+        (world("x", "z", "b"), [Verdict::Drop, Verdict::Accept]),
+    ] {
+        let deltas;
+        (known, deltas) = engine.relist(&known, &objects, &Snapshot::new(objects.clone()));
+        let parts: Vec<_> =
+            deltas.iter().flat_map(|delta| view.follow_for(delta, &["node1"]).unwrap()).collect();
+        live.follow(&parts).unwrap();
+        assert_eq!(view.part_of("node1"), *live.view());
+        let program = live.program();
+        assert_eq!(
+            [said(program, "10.0.2.98", "10.0.1.97"), said(program, "10.0.1.98", "10.0.2.97")],
+            expected
+        );
+    }
+    live.tidy();
+    assert_eq!(*live.program(), compile(&view.part_of("node1"), "node1").program);
+}

@@ -358,9 +358,10 @@ impl Live {
         }
         for (name, everybody) in &mut self.everybody {
             let sets = &self.edit.program().sets;
+            let fresh = self.fresh.contains(name);
             let is_met = |family: &Family| match sets.get(&Everybody::set(name, *family)) {
-                Some(set) => !set.elements.is_empty(),
-                None => !everybody.members(&self.view, *family).is_empty(),
+                Some(set) if !fresh => !set.elements.is_empty(),
+                _ => !everybody.members(&self.view, *family).is_empty(),
             };
             let shown: BTreeSet<Family> = FAMILIES.into_iter().filter(is_met).collect();
             if shown != everybody.shown {
