@@ -9,7 +9,7 @@ mod machine;
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::os::unix::fs::symlink;
 use std::process::Command;
 use std::time::Duration;
@@ -462,4 +462,39 @@ fn nothing_passes_that_no_policy_allows_while_policies_change_and_enforcers_are_
     });
     until("the last one", || machine.status()["running"] == true);
     assert!(machine.connects("web", 81));
+}
+
+#[test]
+#[ignore = "needs root, nft and ip: make kernel"]
+fn a_pod_cannot_send_as_another() {
+    let machine = Machine::new();
+    machine.write("policy.yaml", &POLICY.replace("{port: 80}", "{port: 80, protocol: UDP}"));
+    // The pod's kernel sends what it is told, and the machine does not ask which way it came.
+    let job = format!("{}-job", machine.node);
+    Command::new("ip").args(["-n", &job, "address", "add", "10.77.0.1/32", "dev", "lo"]).status().unwrap();
+    inside(&machine.node, || {
+        for setting in ["all", "vjob"] {
+            fs::write(format!("/proc/sys/net/ipv4/conf/{setting}/rp_filter"), "0").unwrap();
+        }
+    })
+    .unwrap();
+    let db = format!("{}-db", machine.node);
+    let listener = inside(&db, || UdpSocket::bind("10.77.0.2:80")).unwrap().unwrap();
+    listener.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let arrives = |pod: &str, source: &str| {
+        let socket =
+            inside(&format!("{}-{pod}", machine.node), || UdpSocket::bind((source, 0))).unwrap().unwrap();
+        socket.send_to(b"x", "10.77.0.2:80").unwrap();
+        let mut buffer = [0; 8];
+        listener.recv_from(&mut buffer).is_ok_and(|(_, from)| from == socket.local_addr().unwrap())
+    };
+    assert!(arrives("web", "10.77.0.1") && arrives("job", "10.77.0.1") && arrives("job", "10.77.0.3"));
+    assert_eq!(machine.palisade(&["--once"]).code, Some(0));
+    assert!(arrives("web", "10.77.0.1"), "its own");
+    assert!(!arrives("job", "10.77.0.3"), "not allowed");
+    assert!(!arrives("job", "10.77.0.1"), "forged");
+    let status = machine.status();
+    let counters = status["rules"].as_array().unwrap();
+    let forged = counters.iter().find(|counter| counter["policy"] == "forged source addresses").unwrap();
+    assert_eq!(forged["packets"], 1, "{forged}");
 }
