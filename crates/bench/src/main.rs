@@ -84,6 +84,9 @@ enum Command {
         /// How many events of each sort
         #[arg(long, default_value_t = 1000)]
         count: usize,
+        /// On to the kernel of a network namespace (needs root, nft and ip)
+        #[arg(long)]
+        kernel: bool,
     },
     /// Measures what rules cost a packet in the kernel, and how long they take to load (needs root, nft and ip; iperf3 if it is there)
     Packets(PacketArgs),
@@ -241,11 +244,7 @@ impl Command {
                     Output::Json => lines(&steps)?,
                 }
             }
-            Command::Node { count } => {
-                let (mut node, made) = node::Node::new();
-                let times = node::events(&mut node, count, &mut |_| {});
-                node::table(&node, made, &times)
-            }
+            Command::Node { count, kernel } => node::run(count, kernel)?,
             Command::Packets(arguments) => arguments.run()?,
             Command::Count { case: Some(case) } => format!("{}\n", case.run()),
             Command::Count { case: None } => {

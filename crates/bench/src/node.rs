@@ -6,6 +6,7 @@
 
 use std::fmt::Write;
 use std::hint::black_box;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
@@ -15,9 +16,12 @@ use palisade_dialects::source::tree::Source;
 use palisade_dialects::world::World;
 use palisade_engine::view::View;
 use palisade_engine::{Engine, Event, Item};
+use palisade_lab::namespace::{self, Run};
+use palisade_lab::{LabError, clean, tool};
 use palisade_model::cluster::{Namespace, Pod};
 use palisade_model::label::Labels;
 use palisade_nftables::compile::live::{Live, Wiring};
+use palisade_nftables::kernel::{Counts, Kernel, KernelError, Linux};
 use palisade_nftables::patch::Patch;
 use smol_str::{SmolStr, format_smolstr};
 
@@ -69,8 +73,36 @@ impl Node {
     }
 }
 
+/// Measures it all, as a table; on to the kernel if that is wanted.
+pub fn run(count: usize, kernel: bool) -> io::Result<String> {
+    let (mut node, made) = Node::new();
+    if !kernel {
+        let times = events(&mut node, count, &mut |_| Ok(()))?;
+        return Ok(table(&node, made, None, &times));
+    }
+    let failed = |error: LabError| io::Error::other(error.to_string());
+    clean::leftovers().map_err(failed)?;
+    let name = Run::own(0).map_err(failed)?.name("node");
+    tool::ip(None, &format!("netns add {name}\n")).map_err(failed)?;
+    let measured = namespace::inside(&name, || -> io::Result<String> {
+        let refused = |error: KernelError| io::Error::other(error.to_string());
+        let mut linux = Linux::new();
+        let start = Instant::now();
+        linux.replace(node.live.program(), &Counts::new()).map_err(refused)?;
+        let loaded = start.elapsed();
+        let times = events(&mut node, count, &mut |patch| linux.patch(patch).map_err(refused))?;
+        Ok(table(&node, made, Some(loaded), &times))
+    });
+    tool::ip(None, &format!("netns delete {name}\n")).map_err(failed)?;
+    measured.map_err(failed)?
+}
+
 /// Measures events of each sort; `kernel` puts the patch there, and is part of what is measured.
-pub fn events(node: &mut Node, count: usize, kernel: &mut dyn FnMut(&Patch)) -> Vec<Times> {
+pub fn events(
+    node: &mut Node,
+    count: usize,
+    kernel: &mut dyn FnMut(&Patch) -> io::Result<()>,
+) -> io::Result<Vec<Times>> {
     let mut times = Vec::new();
     for (what, local, label) in
         [("a pod elsewhere starts, and goes", false, "app-2"), ("a pod here starts, and goes", true, "app-1")]
@@ -82,7 +114,7 @@ pub fn events(node: &mut Node, count: usize, kernel: &mut dyn FnMut(&Patch)) -> 
             for event in [Event::Apply(Item::Pod(pod.clone())), Event::Delete(Item::Pod(pod).key())] {
                 let start = Instant::now();
                 let Some(patch) = node.follow(event) else { continue };
-                kernel(&patch);
+                kernel(&patch)?;
                 own.all.push(start.elapsed());
                 own.elements = own.elements.max(patch.moves());
                 own.structural += usize::from(!patch.is_elements_only());
@@ -91,11 +123,11 @@ pub fn events(node: &mut Node, count: usize, kernel: &mut dyn FnMut(&Patch)) -> 
         }
         times.push(own);
     }
-    times
+    Ok(times)
 }
 
 /// The figures as a table.
-pub fn table(node: &Node, made: Duration, times: &[Times]) -> String {
+fn table(node: &Node, made: Duration, loaded: Option<Duration>, times: &[Times]) -> String {
     let program = node.live.program();
     let elements: usize = program.sets.values().map(|set| set.elements.len()).sum();
     let mut out = format!(
@@ -106,6 +138,12 @@ pub fn table(node: &Node, made: Duration, times: &[Times]) -> String {
         program.sets.len(),
         program.replace().len() / 1024
     );
+    match loaded {
+        Some(loaded) => {
+            let _ = writeln!(out, "loaded by nft in {} ms; events on to the kernel\n", loaded.as_millis());
+        }
+        None => out.push_str("events up to the patch for the kernel\n\n"),
+    }
     let _ = writeln!(
         out,
         "{:<36}{:>10}{:>10}{:>10}{:>12}{:>12}",
