@@ -4,10 +4,15 @@ use std::collections::BTreeMap;
 
 use palisade_model::policy::Direction;
 use palisade_nftables::compile::live::Live;
-use palisade_nftables::compile::{Counted, FORGED};
+use palisade_nftables::compile::{self, Counted};
 use palisade_nftables::kernel::{Count, Counts};
 use palisade_nftables::program::Name;
 use serde::{Deserialize, Serialize};
+
+/// Stands for a policy where none decides.
+pub const NO_POLICY: &str = "no policy";
+/// Stands for a policy where a pod sends with an address that is not its own.
+pub const FORGED: &str = "forged source addresses";
 
 /// Who decides, where a counter counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -26,7 +31,7 @@ pub struct Decider {
 /// Who decides at each counter of a program.
 pub fn deciders(live: &Live) -> BTreeMap<Name, Decider> {
     let counted = live.counted().iter().map(|(name, counted)| (name.clone(), Decider::of(counted)));
-    let forged = live.program().counters.get(FORGED).map(|name| (name.clone(), Decider::forged()));
+    let forged = live.program().counters.get(compile::FORGED).map(|name| (name.clone(), Decider::forged()));
     counted.chain(forged).collect()
 }
 
@@ -47,7 +52,7 @@ pub fn by_decider(deciders: &BTreeMap<Name, Decider>, counts: &Counts) -> BTreeM
 impl Decider {
     fn of(counted: &Counted) -> Decider {
         Decider {
-            policy: counted.policy.clone().unwrap_or_else(|| "no policy".to_owned()),
+            policy: counted.policy.clone().unwrap_or_else(|| NO_POLICY.to_owned()),
             direction: counted.direction.to_string(),
             rule: counted.rule,
             verdict: counted.said().to_owned(),
@@ -57,7 +62,7 @@ impl Decider {
     /// No policy: a pod sends with an address that is not its own.
     fn forged() -> Decider {
         Decider {
-            policy: "forged source addresses".to_owned(),
+            policy: FORGED.to_owned(),
             direction: Direction::Egress.to_string(),
             rule: None,
             verdict: "denied".to_owned(),

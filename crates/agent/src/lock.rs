@@ -1,11 +1,14 @@
-//! One enforcer a folder of state, and so one a machine: a second would undo what the first does.
+//! One enforcer a folder of state, and one a network: a second would undo what the first does.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::net::sockopt::socket_peercred;
 use thiserror::Error;
 
 use crate::state::{StateError, make_folder};
@@ -14,6 +17,12 @@ use crate::state::{StateError, make_folder};
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
+}
+
+/// Held as long as this is there: nobody else enforces in this network namespace. Such names belong to it.
+#[derive(Debug)]
+pub struct Alone {
+    _listener: Option<UnixListener>,
 }
 
 /// Why there is no lock. Not retryable but for the first.
@@ -27,6 +36,12 @@ pub enum LockError {
         /// The file.
         path: PathBuf,
     },
+    /// Another process enforces in this network, with another folder of state.
+    #[error("another palisade enforce is running in this network, process {holder}, with another --state")]
+    Network {
+        /// Its number, or a question mark.
+        holder: String,
+    },
     /// The folder or file cannot be made.
     #[error(transparent)]
     State(#[from] StateError),
@@ -34,6 +49,8 @@ pub enum LockError {
 
 /// The name of the file.
 const FILE: &str = "lock";
+/// The name in the network namespace.
+const NAME: &str = "palisade-enforce";
 
 // === impl Lock ===
 
@@ -66,6 +83,30 @@ impl Lock {
     }
 }
 
+// === impl Alone ===
+
+impl Alone {
+    /// Says that we enforce here; does not wait. Anybody may take such a name, so only who is as privileged as we are is believed.
+    pub fn here() -> Result<Alone, LockError> {
+        Alone::by(NAME)
+    }
+
+    fn by(name: &str) -> Result<Alone, LockError> {
+        let Ok(address) = SocketAddr::from_abstract_name(name) else { return Ok(Alone { _listener: None }) };
+        match UnixListener::bind_addr(&address) {
+            Ok(listener) => Ok(Alone { _listener: Some(listener) }),
+            Err(_) => {
+                let other = UnixStream::connect_addr(&address).ok();
+                let other = other.and_then(|other| socket_peercred(&other).ok());
+                match other.filter(|other| other.uid == rustix::process::geteuid()) {
+                    Some(other) => Err(LockError::Network { holder: other.pid.as_raw_nonzero().to_string() }),
+                    None => Ok(Alone { _listener: None }),
+                }
+            }
+        }
+    }
+}
+
 fn open(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o644).open(path)
 }
@@ -77,4 +118,19 @@ fn name(file: &mut File) -> String {
     let text = text.trim();
     let number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if number { text.to_owned() } else { "?".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_a_network() {
+        let name = format!("palisade-test-{}", std::process::id());
+        let first = Alone::by(&name).unwrap();
+        let error = Alone::by(&name).unwrap_err();
+        assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+        drop(first);
+        Alone::by(&name).unwrap();
+    }
 }

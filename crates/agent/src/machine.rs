@@ -31,6 +31,8 @@ pub struct Finder<N> {
     links: Option<Vec<Link>>,
     /// Those in network namespaces.
     inside: BTreeMap<SmolStr, Inside>,
+    /// Whose the addresses are that were found in network namespaces: who comes later does not get them.
+    owners: BTreeMap<IpAddr, SmolStr>,
 }
 
 /// What is known of a network namespace.
@@ -63,9 +65,8 @@ pub struct Place {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Found {
     addresses: Vec<IpAddr>,
-    /// Interfaces of this machine that lead there, and all addresses at their other ends.
+    /// Interfaces of this machine that lead there.
     interfaces: Vec<SmolStr>,
-    local: BTreeSet<IpAddr>,
 }
 
 /// The label that nodes carry with their name.
@@ -76,7 +77,13 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 impl<N: Network> Finder<N> {
     /// Finds by this network; the node is the one that is asked for, if one is.
     pub fn new(network: N, asked: Option<&str>) -> Self {
-        Finder { network, asked: asked.map(Into::into), links: None, inside: BTreeMap::new() }
+        Finder {
+            network,
+            asked: asked.map(Into::into),
+            links: None,
+            inside: BTreeMap::new(),
+            owners: BTreeMap::new(),
+        }
     }
 
     /// Looks at the machine again. Says whether anything is another than it was: a reason to place everything anew.
@@ -118,11 +125,16 @@ impl<N: Network> Finder<N> {
         };
         let (own, global) = (addresses(None), addresses(Some("global")));
         let node = self.node(objects, machines, &own);
+        let written = written(objects, machines, &own);
         let mut place = Place { node: node.clone(), own, ..Place::default() };
+        let mut owners: BTreeMap<IpAddr, SmolStr> = BTreeMap::new();
         for machine in machines {
             let here = machine.name == node;
             for entry in &machine.pods {
-                let found = self.found(entry, here, links, &mut place.notes);
+                let mut found = self.found(entry, here, links, &mut place.notes);
+                if entry.addresses.is_empty() {
+                    self.claim(entry, &mut found, &written, machines, &mut owners, &mut place.notes);
+                }
                 settle(objects, entry, &machine.name, &found, &mut place.notes);
                 if here {
                     wire(objects, entry, &found, &mut place);
@@ -135,6 +147,7 @@ impl<N: Network> Finder<N> {
             .filter_map(|pod| pod.network_namespace.as_ref())
             .collect();
         self.inside.retain(|name, _| namespaces.contains(name));
+        self.owners = owners;
         stand(objects, &node, &global);
         place.pods = pods(objects, &node, &place.wiring);
         if place.pods.is_empty() {
@@ -167,18 +180,21 @@ impl<N: Network> Finder<N> {
     fn found(&mut self, pod: &MachinePod, here: bool, links: &[Link], notes: &mut Vec<String>) -> Found {
         let Some(name) = &pod.network_namespace else {
             let interfaces = pod.interface.iter().cloned().collect();
-            return Found { addresses: pod.addresses.clone(), interfaces, local: BTreeSet::new() };
+            return Found { addresses: pod.addresses.clone(), interfaces };
         };
         if !here {
-            return Found::default();
+            return Found { addresses: pod.addresses.clone(), interfaces: Vec::new() };
         }
         let who = format!("{}/{}", pod.namespace, pod.name);
         let network = &self.network;
         let inside = self.inside.entry(name.clone()).or_insert_with(|| Inside::read(network, name, None));
-        let found = match inside.links() {
+        let mut found = match inside.links() {
             Some(inside) => Found::of(inside, links, pod.interface.as_ref()),
             None => Found::default(),
         };
+        if !pod.addresses.is_empty() {
+            found.addresses.clone_from(&pod.addresses);
+        }
         match inside {
             Inside::Links(_) if found.addresses.is_empty() => {
                 notes.push(format!("{who}: network namespace {name} has no address yet"));
@@ -193,6 +209,44 @@ impl<N: Network> Finder<N> {
             Inside::Unreadable(why, None) => notes.push(format!("{who}: {why}; it has no address")),
         }
         found
+    }
+
+    /// Leaves a pod only those of the addresses in its network namespace that are nobody else's: whoever is in there may give itself any.
+    fn claim(
+        &self,
+        entry: &MachinePod,
+        found: &mut Found,
+        written: &BTreeMap<IpAddr, String>,
+        machines: &[Machine],
+        owners: &mut BTreeMap<IpAddr, SmolStr>,
+        notes: &mut Vec<String>,
+    ) {
+        let who: SmolStr = format!("{}/{}", entry.namespace, entry.name).into();
+        let has_still = |owner: &str, address: IpAddr| {
+            let entries = machines.iter().flat_map(|machine| &machine.pods);
+            let mut own = entries.filter(|pod| format!("{}/{}", pod.namespace, pod.name) == owner);
+            own.any(|pod| {
+                let inside = pod.network_namespace.as_ref().and_then(|name| self.inside.get(name)?.links());
+                inside.is_some_and(|links| Found::of(links, &[], None).addresses.contains(&address))
+            })
+        };
+        found.addresses.retain(|address| {
+            let before = self.owners.get(address).filter(|owner| has_still(owner, *address));
+            let owner = written.get(address).map(String::as_str).or(before.map(SmolStr::as_str));
+            match owner.or(owners.get(address).map(SmolStr::as_str)).filter(|owner| *owner != who) {
+                Some(owner) => {
+                    notes.push(format!(
+                        "{who}: its network namespace has {address}, which is {owner}'s: it does not get it, and what comes \
+                         from there with it is forged"
+                    ));
+                    false
+                }
+                None => {
+                    owners.insert(*address, who.clone());
+                    true
+                }
+            }
+        });
     }
 }
 
@@ -229,7 +283,6 @@ impl Found {
         for link in inside.iter().filter(|link| !link.loopback) {
             let global = link.addresses.iter().filter(|(_, scope)| scope == "global");
             found.addresses.extend(global.map(|(address, _)| *address));
-            found.local.extend(link.addresses.iter().map(|(address, _)| *address));
             // The two ends of a veth pair name each other.
             let other = here.iter().find(|other| {
                 link.peer == Some(other.index) && other.peer == Some(link.index) && other.bridge.is_none()
@@ -304,9 +357,31 @@ fn wire(objects: &Objects, entry: &MachinePod, found: &Found, place: &mut Place)
         // Names come from the kernel, or were checked when they were read.
         if let Some(interface) = Interface::new(name) {
             let own = place.wiring.entry(interface).or_default();
-            own.extend(pod.addresses.iter().chain(&found.addresses).chain(&found.local).copied());
+            own.extend(pod.addresses.iter().copied());
         }
     }
+}
+
+/// Whose addresses are that somebody wrote down, or that this machine has itself.
+fn written(objects: &Objects, machines: &[Machine], own: &BTreeSet<IpAddr>) -> BTreeMap<IpAddr, String> {
+    let mut written = BTreeMap::new();
+    written.extend(own.iter().map(|address| (*address, "this machine".to_owned())));
+    for node in &objects.nodes {
+        written.extend(node.addresses.iter().map(|address| (*address, format!("node {}", node.name))));
+    }
+    for service in &objects.services {
+        let name = format!("service {}/{}", service.namespace, service.name);
+        written.extend(service.addresses.iter().map(|address| (*address, name.clone())));
+    }
+    for pod in objects.pods.iter().filter(|pod| !pod.host_network && !pod.terminated) {
+        let name = format!("{}/{}", pod.namespace, pod.name);
+        written.extend(pod.addresses.iter().map(|address| (*address, name.clone())));
+    }
+    for entry in machines.iter().flat_map(|machine| &machine.pods) {
+        let name = format!("{}/{}", entry.namespace, entry.name);
+        written.extend(entry.addresses.iter().map(|address| (*address, name.clone())));
+    }
+    written
 }
 
 /// A node for this machine, if no manifest has one; and addresses, if it has none.

@@ -41,6 +41,9 @@ pub struct State {
     pub epoch: u64,
     /// How many policies have a say.
     pub policies: usize,
+    /// The folder in which they were asked for.
+    #[serde(default)]
+    pub folder: String,
     /// The paths that were asked for.
     pub paths: Vec<String>,
     /// The files that they come from.

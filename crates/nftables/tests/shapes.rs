@@ -222,3 +222,28 @@ fn namespaces_that_change_places_at_once() {
     live.tidy();
     assert_eq!(*live.program(), compile(&view.part_of("node1"), "node1").program);
 }
+
+/// What is left of a connection that was cut opens none, in whichever direction rules apply.
+#[test]
+fn the_rest_of_a_connection_is_dropped_both_ways() {
+    for (types, lists) in [("Ingress", ["in", "eg_loose"]), ("Egress", ["eg", "in_loose"])] {
+        let program = program(&format!(
+            "{{apiVersion: v1, kind: Namespace, metadata: {{name: x}}}}\n{}{}---\n{{apiVersion: networking.k8s.io/v1, kind: \
+             NetworkPolicy, metadata: {{name: p, namespace: x}}, spec: {{podSelector: {{matchLabels: {{app: a}}}}, policyTypes: \
+             [{types}]}}}}\n",
+            pod("a", "10.0.0.1", "node1"),
+            pod("free", "10.0.0.2", "node1"),
+        ));
+        assert!(lists.iter().all(|list| program.chains.keys().any(|name| name.starts_with(list))), "{types}");
+        let said = |hook, source: &str, destination: &str| {
+            let packet = Packet { syn: false, ..packet(source, destination, 80) };
+            program.walk(hook, &packet).unwrap().verdict
+        };
+        assert_eq!(said(Hook::Forward, "10.0.0.1", "10.9.9.9"), Verdict::Drop, "{types}");
+        assert_eq!(said(Hook::Forward, "10.9.9.9", "10.0.0.1"), Verdict::Drop, "{types}");
+        assert_eq!(said(Hook::Input, "10.0.0.1", "10.9.9.8"), Verdict::Drop, "{types}");
+        // Nobody whom rules apply to.
+        assert_eq!(said(Hook::Forward, "10.0.0.2", "10.9.9.9"), Verdict::Accept, "{types}");
+        assert_eq!(said(Hook::Forward, "10.9.9.9", "10.0.0.2"), Verdict::Accept, "{types}");
+    }
+}

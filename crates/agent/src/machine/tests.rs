@@ -98,7 +98,8 @@ fn a_network_namespace_is_found_through_its_veth() {
     assert_eq!(objects.pods[0].addresses.len(), 2);
     assert_eq!(place.wiring.len(), 1);
     let own = &place.wiring[&interface("veth9")];
-    assert!(own.contains(&"fe80::7".parse().unwrap()) && own.contains(&"10.0.0.7".parse().unwrap()));
+    // By its link-local address, for which there are no rules, a pod reaches nobody.
+    assert!(!own.contains(&"fe80::7".parse().unwrap()) && own.contains(&"10.0.0.7".parse().unwrap()));
     // What cannot be read for a moment has not lost its addresses.
     told.inside.borrow_mut().insert("web".to_owned(), Err("not now".to_owned()));
     assert!(finder.look().unwrap() && !finder.look().unwrap());
@@ -172,4 +173,74 @@ fn a_manifest_that_says_where_its_pod_is_counts() {
     assert_eq!(objects.pods[0].node.as_deref(), Some("there"));
     assert!(place.wiring.is_empty() && place.pods.is_empty());
     assert!(place.notes.iter().any(|note| note.contains("there counts")), "{:?}", place.notes);
+}
+
+#[test]
+fn a_pod_does_not_get_what_is_somebody_elses_by_giving_it_to_itself() {
+    let told = Told {
+        here: vec![
+            link(1, "lo", None, &["127.0.0.1", "10.9.9.9"]),
+            link(5, "v-web", Some(2), &[]),
+            link(6, "v-bad", Some(2), &[]),
+        ],
+        ..Told::default()
+    };
+    let put = |name: &str, index: u32, addresses: &[&str]| {
+        told.inside.borrow_mut().insert(name.into(), Ok(vec![link(2, "eth0", Some(index), addresses)]));
+    };
+    put("web", 5, &["10.1.0.1"]);
+    put("bad", 6, &["10.1.0.3"]);
+    let machines = [machine(
+        "here",
+        // It comes before the other, and does not get what that one had first.
+        vec![
+            entry("shop/bad", &[], None, Some("bad")),
+            entry("shop/web", &[], None, Some("web")),
+            entry("shop/db", &["10.1.0.2"], None, None),
+        ],
+    )];
+    let mut finder = Finder::new(&told, None);
+    let place = |finder: &mut Finder<&Told>| {
+        let mut objects = world(vec![pod("web"), pod("bad"), pod("db")]);
+        let place = finder.place(&mut objects, &machines).unwrap();
+        let of = |name: &str| objects.pods.iter().find(|pod| pod.name == name).unwrap().addresses.clone();
+        (of("web"), of("bad"), place)
+    };
+    let address = |text: &str| text.parse::<IpAddr>().unwrap();
+    let (web, bad, _) = place(&mut finder);
+    assert_eq!((web, bad), (vec![address("10.1.0.1")], vec![address("10.1.0.3")]));
+    // Of another namespace, of what is written, of the machine; and one that is free.
+    put("bad", 6, &["10.1.0.3", "10.1.0.1", "10.1.0.2", "10.9.9.9", "10.1.0.4"]);
+    finder.look().unwrap();
+    let (web, bad, found) = place(&mut finder);
+    assert_eq!((web, bad), (vec![address("10.1.0.1")], vec![address("10.1.0.3"), address("10.1.0.4")]));
+    assert_eq!(found.wiring[&interface("v-bad")], BTreeSet::from([address("10.1.0.3"), address("10.1.0.4")]));
+    assert_eq!(found.wiring[&interface("v-web")], BTreeSet::from([address("10.1.0.1")]));
+    for owner in ["shop/web", "shop/db", "this machine"] {
+        assert!(
+            found.notes.iter().any(|note| note.contains(&format!("which is {owner}'s"))),
+            "{:?}",
+            found.notes
+        );
+    }
+    // Who had it has it no more.
+    put("web", 5, &["10.1.0.5"]);
+    finder.look().unwrap();
+    let (web, bad, _) = place(&mut finder);
+    assert_eq!(web, [address("10.1.0.5")]);
+    assert!(bad.contains(&address("10.1.0.1")));
+}
+
+#[test]
+fn addresses_that_are_written_count_and_the_namespace_says_only_the_way() {
+    let told = Told { here: vec![link(5, "v-web", Some(2), &[])], ..Told::default() };
+    told.inside
+        .borrow_mut()
+        .insert("web".into(), Ok(vec![link(2, "eth0", Some(5), &["10.1.0.1", "10.1.0.7"])]));
+    let machines = [machine("here", vec![entry("shop/web", &["10.1.0.1"], None, Some("web"))])];
+    let mut objects = world(vec![pod("web")]);
+    let place = Finder::new(&told, None).place(&mut objects, &machines).unwrap();
+    let own: IpAddr = "10.1.0.1".parse().unwrap();
+    assert_eq!(objects.pods[0].addresses, [own]);
+    assert_eq!(place.wiring[&interface("v-web")], BTreeSet::from([own]));
 }

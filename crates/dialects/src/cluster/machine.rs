@@ -8,6 +8,7 @@
 //! pods:
 //! - {pod: shop/web, addresses: [10.1.0.7, "fd00::7"], interface: veth-web}
 //! - {pod: shop/db, networkNamespace: db}
+//! - {pod: shop/job, addresses: [10.1.0.9], networkNamespace: job}   # where it is, from there; what it may be, from here
 //! ```
 
 use std::collections::BTreeSet;
@@ -123,11 +124,6 @@ fn pod(item: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<Mach
             );
             None
         }
-        (false, Some(_)) => {
-            let help = "leave addresses away: they are read from the network namespace";
-            refuse(reader, path, "addresses and networkNamespace: which of them?", help);
-            None
-        }
         _ => Some(MachinePod {
             namespace: namespace.into(),
             name: name.into(),
@@ -225,7 +221,6 @@ mod tests {
             ("- {addresses: [10.0.0.1]}\n", "pods[0]", "which one", "NAMESPACE/NAME"),
             ("- {pod: web, addresses: [10.0.0.1]}\n", "pods[0].pod", "\"web\"", "shop/web"),
             ("- {pod: shop/web}\n", "pods[0]", "neither", "networkNamespace"),
-            ("- {pod: s/w, addresses: [10.0.0.1], networkNamespace: w}\n", "pods[0]", "which of", "leave"),
             ("- {pod: s/w, networkNamespace: ../w}\n", "pods[0].networkNamespace", "\"../w\"", "ip netns"),
             ("- {pod: s/w, networkNamespace: -all}\n", "pods[0].networkNamespace", "\"-all\"", "ip netns"),
             (

@@ -14,6 +14,9 @@ use crate::program::{Chain, Elements, Field, FieldType, Hook, Match, Name, Rule,
 /// The counter of packets that came by an interface with an address that is not there.
 pub const FORGED: &str = "forged";
 
+/// Why a packet of TCP that opens no connection and belongs to none is dropped.
+pub(super) const REST: &str = "what is left of a connection that was cut";
+
 impl Live {
     /// The maps and sets that are always there.
     pub(super) fn base_sets(&mut self) {
@@ -73,22 +76,31 @@ impl Live {
                 });
             }
         }
+        // What comes before is not asked again.
+        let known = if forged.is_empty() { &always[..] } else { &always[..1] };
         let mut forward = forged.clone();
-        forward.extend(always.clone());
+        forward.extend(known.to_vec());
         forward.extend(pods(Direction::Egress));
         forward.extend(pods(Direction::Ingress));
         let mut input =
             vec![Rule::new([Match::LoopbackIn], Verdict::Accept).comment("this machine with itself")];
         input.extend(forged);
-        input.extend(always.clone());
+        input.extend(known.to_vec());
         input.extend(pods(Direction::Egress));
         // A pod's own node always reaches it.
         let mut output =
             vec![Rule::new([Match::LoopbackOut], Verdict::Accept).comment("this machine with itself")];
         output.extend(always);
+        let rest = Rule::new([Match::LooseTcp], Verdict::Drop).comment(REST);
+        for direction in Direction::BOTH {
+            let mut rules = vec![rest.clone()];
+            rules.extend((direction == Direction::Ingress).then(|| Rule::new([], Verdict::Accept)));
+            self.edit.chain(loose(direction), Chain { hook: None, rules });
+        }
         for (direction, chain, rules) in
             [(Direction::Ingress, "in_node", &mut input), (Direction::Egress, "eg_node", &mut output)]
         {
+            rules.extend((!self.node_lists.is_empty()).then(|| rest.clone()));
             if let Some(list) = self.node_lists.get(&direction) {
                 let to = Rule::new([], Verdict::Goto(list.clone()));
                 self.edit.chain(chain.into(), Chain { hook: None, rules: vec![to] });
@@ -112,8 +124,11 @@ impl Live {
         for direction in Direction::BOTH {
             let map = dispatch(direction, family);
             // Of two that claim an address the last one with rules has it, whatever order they came in.
-            let list = claims.iter().rev().find_map(|member| self.served.get(member)?.get(&direction));
-            match list.cloned() {
+            let mut served = claims.iter().rev().filter_map(|member| self.served.get(member));
+            // A connection that was cut in one direction must not be picked up again by a packet in the other.
+            let loose =
+                || Some(loose(direction)).filter(|_| claims.iter().any(|own| self.served.contains_key(own)));
+            match served.find_map(|lists| lists.get(&direction)).cloned().or_else(loose) {
                 Some(list) => {
                     let verdict = match direction {
                         Direction::Egress => Verdict::Jump(list),
@@ -151,6 +166,14 @@ fn dispatch(direction: Direction, family: Family) -> Name {
     match direction {
         Direction::Egress => format!("from_pod{}", number(family)).into(),
         Direction::Ingress => format!("to_pod{}", number(family)).into(),
+    }
+}
+
+/// The chain for pods to which rules apply in the other direction alone.
+pub(super) fn loose(direction: Direction) -> Name {
+    match direction {
+        Direction::Egress => "eg_loose".into(),
+        Direction::Ingress => "in_loose".into(),
     }
 }
 

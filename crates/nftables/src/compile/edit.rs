@@ -93,10 +93,10 @@ impl Edit {
         }
     }
 
-    /// Takes away whatever no base chain leads to.
-    pub(crate) fn collect(&mut self) {
+    /// Takes away whatever no base chain leads to, but for these chains.
+    pub(crate) fn collect(&mut self, kept: &[Name]) {
         let program = &self.program;
-        let bases = program.chains.iter().filter(|(_, chain)| chain.hook.is_some());
+        let bases = program.chains.iter().filter(|(name, chain)| chain.hook.is_some() || kept.contains(name));
         let mut open: Vec<&Name> = bases.map(|(name, _)| name).collect();
         let mut chains: BTreeSet<&Name> = open.iter().copied().collect();
         let (mut sets, mut counters) = (BTreeSet::new(), BTreeSet::new());

@@ -9,6 +9,7 @@ use palisade_model::address::Family;
 use palisade_model::policy::Direction;
 
 use super::FAMILIES;
+use super::base::REST;
 use super::chains::{Chains, content_named};
 use super::classify::{Class, Classifier, address_key, blocks};
 use super::decide::List;
@@ -218,10 +219,7 @@ impl Live {
         let direction = listed.list.direction;
         let mut rules = Vec::new();
         if listed.via.is_none() {
-            rules.push(
-                Rule::new([Match::LooseTcp], Verdict::Drop)
-                    .comment("what is left of a connection that was cut"),
-            );
+            rules.push(Rule::new([Match::LooseTcp], Verdict::Drop).comment(REST));
         }
         for (service, to) in &listed.services {
             let members = self.view.sets().get(service).into_iter().flat_map(|set| &set.members);

@@ -15,6 +15,7 @@ use palisade_model::policy::Direction;
 use smol_str::SmolStr;
 
 use super::Counted;
+use super::base::loose;
 use super::edit::Edit;
 use super::index::{Index, is_own, tells_peers};
 use super::layers::Everybody;
@@ -232,7 +233,8 @@ impl Live {
         self.fresh.clear();
         self.filled.clear();
         self.base_chains();
-        self.edit.collect();
+        // A pod may need these with elements alone.
+        self.edit.collect(&Direction::BOTH.map(loose));
         let program = self.edit.program();
         self.counted.retain(|name, _| program.counters.contains(name));
         self.structural = false;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use palisade_agent::counted::Decider;
+use palisade_agent::counted::{Decider, FORGED, NO_POLICY};
 use palisade_agent::state::PodState;
 use serde::Serialize;
 
@@ -64,6 +64,8 @@ pub struct File {
     pub digest: String,
     /// Whether the file is another one now, or gone.
     pub changed_since: bool,
+    /// Whether it is gone.
+    pub gone: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -168,7 +170,11 @@ pub fn status(status: &Status, look: Look) -> String {
     }
     for file in &status.files {
         let digest = file.digest.get(..12).unwrap_or(&file.digest);
-        let other = if file.changed_since { look.warning("   is another now") } else { String::new() };
+        let other = match (file.gone, file.changed_since) {
+            (true, _) => look.warning("   is gone"),
+            (_, true) => look.warning("   is another now"),
+            _ => String::new(),
+        };
         let _ = writeln!(out, "  {digest}  {}{other}", file.name);
     }
     if !status.pods.is_empty() {
@@ -184,15 +190,16 @@ pub fn status(status: &Status, look: Look) -> String {
         out.push_str("\n     packets         bytes   decided by\n");
     }
     for rule in &status.rules {
-        let which = match rule.rule {
-            Some(number) => format!(", rule {number}"),
-            None if rule.policy == "no policy" => String::new(),
-            None => ", which isolates".to_owned(),
+        let by = match rule.rule {
+            Some(number) => format!(" by {}, rule {number}", rule.policy),
+            None if rule.policy == NO_POLICY => ": no policy decides it".to_owned(),
+            None if rule.policy == FORGED => ": not the pod's own source address".to_owned(),
+            None => format!(" by {}, which isolates", rule.policy),
         };
         let _ = writeln!(
             out,
-            "{:>12} {:>13}   {} {} by {}{which}",
-            rule.packets, rule.bytes, rule.direction, rule.verdict, rule.policy
+            "{:>12} {:>13}   {} {}{by}",
+            rule.packets, rule.bytes, rule.direction, rule.verdict
         );
     }
     out

@@ -161,7 +161,9 @@ impl Enforcer {
         let done = self.put();
         if let Some(done) = done {
             let time = done.at.unwrap_or_else(Instant::now).saturating_duration_since(begun);
-            self.changed = now();
+            if done.wrote != Wrote::Nothing {
+                self.changed = now();
+            }
             self.write_state();
             self.report(&done, time, if first { None } else { Some(&what) });
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use palisade_agent::links::Links;
-use palisade_agent::lock::Lock;
+use palisade_agent::lock::{Alone, Lock};
 use palisade_agent::metrics::serve::Scrapes;
 use palisade_agent::state::State;
 use palisade_agent::watch::{Survey, Watch};
@@ -50,6 +50,7 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
     let mut kernel = Linux::new();
     missing(&mut kernel)?;
     let lock = Lock::take(&arguments.state.folder).map_err(|error| error.to_string())?;
+    let alone = Alone::here().map_err(|error| error.to_string())?;
     let signals = Signals::register()?;
     let scrapes = arguments.metrics.map(Scrapes::listen).transpose().map_err(|error| error.to_string())?;
     let remembered = State::read(&arguments.state.folder);
@@ -64,7 +65,7 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
         false => stay(arguments, &mut enforcer, &paths, &signals, scrapes),
     };
     enforcer.leave();
-    drop(lock);
+    drop((lock, alone));
     outcome
 }
 

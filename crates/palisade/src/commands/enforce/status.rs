@@ -1,5 +1,7 @@
 //! What is in force.
 
+use std::path::Path;
+
 use palisade_agent::lock::Lock;
 use palisade_agent::state::{State, digest};
 use palisade_nftables::kernel::{Counts, InForce, Kernel, KernelError, Linux};
@@ -71,11 +73,13 @@ fn status(
         .files
         .iter()
         .map(|file| {
-            let now = std::fs::read(&file.name).ok().map(|text| digest(&text));
+            let path = Path::new(&state.folder).join(&file.name);
+            let now = std::fs::read(&path).ok().map(|text| digest(&text));
             File {
-                name: file.name.clone(),
+                name: path.display().to_string(),
                 digest: file.digest.clone(),
                 changed_since: now.as_ref() != Some(&file.digest),
+                gone: now.is_none(),
             }
         })
         .collect();

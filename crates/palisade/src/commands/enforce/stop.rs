@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
-use palisade_agent::lock::{Lock, LockError};
+use palisade_agent::lock::{Alone, Lock, LockError};
 use palisade_agent::state::State;
 use palisade_dialects::thorium::Reading;
 use palisade_nftables::kernel::{Kernel, KernelError, Linux};
@@ -29,8 +29,9 @@ pub fn run(arguments: &EnforceStopArgs, color: ColorChoice) -> Result<Outcome, S
             "palisade enforce is running, process {holder}, and would put it back: end it first \
              (systemctl stop palisade-enforce, or kill {holder})"
         ),
-        LockError::State(error) => error.to_string(),
+        error => error.to_string(),
     })?;
+    let alone = Alone::here().map_err(|error| format!("{error}, and would put it back: end it first"))?;
     let opens = opens(state.as_ref());
     if !arguments.yes && !ask(&opens, color)? {
         return Ok(Outcome { out: "nothing is changed\n".to_owned(), err: String::new(), code: NO });
@@ -40,7 +41,7 @@ pub fn run(arguments: &EnforceStopArgs, color: ColorChoice) -> Result<Outcome, S
         Ok(()) => String::new(),
         Err(error) => format!("{} {error}\n", Look::stderr(color).warning("warning:")),
     };
-    drop(lock);
+    drop((lock, alone));
     let out = format!("table inet {TABLE} is removed: no policy is in force here any more; {opens}\n");
     Ok(Outcome { out, err, code: YES })
 }

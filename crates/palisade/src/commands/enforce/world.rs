@@ -147,6 +147,7 @@ pub fn state(manifests: &Manifests, place: &Place, paths: &[String]) -> State {
     State {
         version: VERSION,
         node: place.node.to_string(),
+        folder: std::env::current_dir().map(|folder| folder.display().to_string()).unwrap_or_default(),
         paths: paths.to_vec(),
         files: manifests.sources.iter().map(file).collect(),
         pods,
