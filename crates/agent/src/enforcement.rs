@@ -337,8 +337,14 @@ impl<K: Kernel> Enforcement<K> {
                 self.fall_behind(error, done)
             }
             Err(error) => {
-                if let KernelError::Drifted(_) = error {
-                    self.figures.repairs += 1;
+                match error {
+                    KernelError::Drifted(_) => self.figures.repairs += 1,
+                    // If it is the following that went wrong, from scratch it is right.
+                    KernelError::Refused(_) => {
+                        self.live = self.live.rebuilt();
+                        self.chains = self.live.program().chains.keys().cloned().collect();
+                    }
+                    _ => {}
                 }
                 done = self.replace(done);
                 self.cut(Touched::Anything, done)

@@ -130,6 +130,10 @@ impl Live {
                 || Some(loose(direction)).filter(|_| claims.iter().any(|own| self.served.contains_key(own)));
             match served.find_map(|lists| lists.get(&direction)).cloned().or_else(loose) {
                 Some(list) => {
+                    // While nothing led to it, its chain was taken away.
+                    if !self.edit.program().chains.contains_key(&list) {
+                        self.stale.insert(list.clone());
+                    }
                     let verdict = match direction {
                         Direction::Egress => Verdict::Jump(list),
                         Direction::Ingress => Verdict::Goto(list),

@@ -106,6 +106,12 @@ impl Live {
         live
     }
 
+    /// The same from scratch.
+    #[must_use]
+    pub fn rebuilt(&self) -> Live {
+        Live::new(self.view.clone(), &self.node, self.wiring.clone())
+    }
+
     /// The program.
     pub fn program(&self) -> &Program {
         self.edit.program()
