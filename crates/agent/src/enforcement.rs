@@ -37,6 +37,8 @@ pub struct Enforcement<K> {
     counts: Counts,
     /// Why the program is not in force, while it is not.
     behind: Option<KernelError>,
+    /// Whether our table may be another and could not be looked at.
+    suspect: bool,
     /// What is still to be looked for among connections: what failed, and once more what may have been on its way.
     uncut: Touched,
     /// What has been done.
@@ -130,6 +132,7 @@ impl<K: Kernel> Enforcement<K> {
             tried: Instant::now(),
             counts: Counts::new(),
             behind: None,
+            suspect: false,
             uncut: Touched::Nothing,
             figures: Figures::default(),
         };
@@ -151,7 +154,11 @@ impl<K: Kernel> Enforcement<K> {
             }
             Ok(())
         }) {
-            return self.fall_behind(error, Done::default());
+            // What cannot be read is replaced, if anything can be done at all.
+            if matches!(error, KernelError::Forbidden(_) | KernelError::Missing(_)) {
+                return self.fall_behind(error, Done::default());
+            }
+            self.structure = None;
         }
         let done = if self.structure.is_some() { Done::default() } else { self.replace(Done::default()) };
         // The one before us may have been ended between a change and its cutting.
@@ -164,23 +171,38 @@ impl<K: Kernel> Enforcement<K> {
         Ok(self.apply(&patch))
     }
 
+    /// The same, and other interfaces lead to pods, and the machine has other addresses: still one change.
+    pub fn follow_wired(
+        &mut self,
+        deltas: &[Delta],
+        wiring: Wiring,
+        own: BTreeSet<IpAddr>,
+    ) -> Result<Done, OutOfStep> {
+        let patch = self.live.follow_wired(deltas, wiring)?;
+        Ok(self.apply_on(&patch, own))
+    }
+
     /// Takes another part of the view, of whatever epoch, in the place of the one there was.
-    pub fn anew(&mut self, part: View, node: &str) -> Done {
-        let wiring = self.live.wiring().clone();
+    pub fn anew(&mut self, part: View, node: &str, wiring: Wiring, own: BTreeSet<IpAddr>) -> Done {
         let live = Live::new(part, node, wiring);
         let patch = Patch::between(self.live.program(), live.program());
         self.live = live;
-        self.apply(&patch)
+        self.apply_on(&patch, own)
+    }
+
+    /// Applies a patch on a machine that has these addresses now.
+    fn apply_on(&mut self, patch: &Patch, own: BTreeSet<IpAddr>) -> Done {
+        let moved = self.own != own;
+        self.own = own;
+        let done = self.apply(patch);
+        // What was somebody else's connection can be the machine's own now, and the other way round.
+        if moved && done.failed.is_none() { self.cut(Touched::Anything, done) } else { done }
     }
 
     /// Other interfaces lead to pods now, or the machine has other addresses.
     pub fn rewire(&mut self, wiring: Wiring, own: BTreeSet<IpAddr>) -> Done {
-        let moved = self.own != own;
-        self.own = own;
         let patch = if *self.live.wiring() == wiring { Patch::default() } else { self.live.rewire(wiring) };
-        let done = self.apply(&patch);
-        // What was somebody else's connection can be the machine's own now, and the other way round.
-        if moved && done.failed.is_none() { self.cut(Touched::Anything, done) } else { done }
+        self.apply_on(&patch, own)
     }
 
     /// Takes away what is only kept in case it is needed again soon.
@@ -228,7 +250,18 @@ impl<K: Kernel> Enforcement<K> {
 
     /// What is not as it should be with our table, if anything.
     fn look(&mut self) -> Result<Option<&'static str>, KernelError> {
-        let disturbed = self.kernel.is_disturbed()?;
+        // What could not be looked at is looked at the next time: until then anything may have happened.
+        let disturbed = self.kernel.is_disturbed()? || self.suspect;
+        self.suspect = true;
+        let looked = self.look_at(disturbed);
+        self.suspect = looked.is_err();
+        match looked {
+            Err(KernelError::Drifted(_)) => Ok(Some("there was something in it that is none of ours")),
+            looked => looked,
+        }
+    }
+
+    fn look_at(&mut self, disturbed: bool) -> Result<Option<&'static str>, KernelError> {
         let known = self.structure.is_some() || self.written.elapsed() < QUIET;
         if known && !disturbed {
             return Ok(None);

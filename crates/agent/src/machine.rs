@@ -33,6 +33,8 @@ pub struct Finder<N> {
     inside: BTreeMap<SmolStr, Inside>,
     /// Whose the addresses are that were found in network namespaces: who comes later does not get them.
     owners: BTreeMap<IpAddr, SmolStr>,
+    /// Where pods were when they were last found.
+    known: BTreeMap<String, PodState>,
 }
 
 /// What is known of a network namespace.
@@ -59,6 +61,10 @@ pub struct Place {
     pub pods: Vec<PodState>,
     /// What is odd, in words.
     pub notes: Vec<String>,
+    /// What is not in force because of it.
+    pub troubles: Vec<String>,
+    /// What cannot be meant.
+    pub errors: Vec<String>,
 }
 
 /// What a network namespace has.
@@ -83,7 +89,13 @@ impl<N: Network> Finder<N> {
             links: None,
             inside: BTreeMap::new(),
             owners: BTreeMap::new(),
+            known: BTreeMap::new(),
         }
+    }
+
+    /// Takes over from one who found pods before.
+    pub fn remember(&mut self, pods: &[PodState]) {
+        self.known = pods.iter().map(|pod| (pod.pod.clone(), pod.clone())).collect();
     }
 
     /// Looks at the machine again. Says whether anything is another than it was: a reason to place everything anew.
@@ -131,11 +143,11 @@ impl<N: Network> Finder<N> {
         for machine in machines {
             let here = machine.name == node;
             for entry in &machine.pods {
-                let mut found = self.found(entry, here, links, &mut place.notes);
+                let mut found = self.found(entry, here, links, &mut place);
                 if entry.addresses.is_empty() {
                     self.claim(entry, &mut found, &written, machines, &mut owners, &mut place.notes);
                 }
-                settle(objects, entry, &machine.name, &found, &mut place.notes);
+                settle(objects, entry, (&machine.name, machines), &found, &mut place);
                 if here {
                     wire(objects, entry, &found, &mut place);
                 }
@@ -150,6 +162,7 @@ impl<N: Network> Finder<N> {
         self.owners = owners;
         stand(objects, &node, &global);
         place.pods = pods(objects, &node, &place.wiring);
+        self.remember(&place.pods);
         if place.pods.is_empty() {
             place
                 .notes
@@ -177,7 +190,12 @@ impl<N: Network> Finder<N> {
     }
 
     /// Where a pod of a machine is.
-    fn found(&mut self, pod: &MachinePod, here: bool, links: &[Link], notes: &mut Vec<String>) -> Found {
+    fn found(&mut self, pod: &MachinePod, here: bool, links: &[Link], place: &mut Place) -> Found {
+        let who = format!("{}/{}", pod.namespace, pod.name);
+        let is_there = |name: &str| links.iter().any(|link| link.name == name);
+        if let Some(interface) = pod.interface.as_ref().filter(|name| here && !is_there(name)) {
+            place.notes.push(format!("{who}: there is no interface {interface} yet"));
+        }
         let Some(name) = &pod.network_namespace else {
             let interfaces = pod.interface.iter().cloned().collect();
             return Found { addresses: pod.addresses.clone(), interfaces };
@@ -185,13 +203,39 @@ impl<N: Network> Finder<N> {
         if !here {
             return Found { addresses: pod.addresses.clone(), interfaces: Vec::new() };
         }
-        let who = format!("{}/{}", pod.namespace, pod.name);
         let network = &self.network;
         let inside = self.inside.entry(name.clone()).or_insert_with(|| Inside::read(network, name, None));
         let mut found = match inside.links() {
             Some(inside) => Found::of(inside, links, pod.interface.as_ref()),
-            None => Found::default(),
+            // What cannot be looked into, or has lost its name while its interface is there, has not lost its addresses.
+            None => match self.known.get(&who) {
+                Some(known)
+                    if !matches!(inside, Inside::Nothing)
+                        || known.interface.as_deref().is_some_and(is_there) =>
+                {
+                    let interfaces = known.interface.iter().map(SmolStr::from).collect();
+                    Found { addresses: known.addresses.clone(), interfaces }
+                }
+                _ => Found::default(),
+            },
         };
+        let bridge = inside.links().into_iter().flatten().find_map(|link| {
+            let near = links.iter().find(|near| {
+                link.peer == Some(near.index) && near.peer == Some(link.index) && near.bridge.is_some()
+            });
+            near.and_then(|near| near.bridge.clone())
+        });
+        if let Some(bridge) = bridge.filter(|_| !self.network.sees_bridged()) {
+            let trouble = format!(
+                "{who}: it is behind the bridge {bridge}, and the kernel does not show bridged packets to nftables: between pods of \
+                 that bridge no rule is in force (modprobe br_netfilter; sysctl net.bridge.bridge-nf-call-iptables=1 \
+                 net.bridge.bridge-nf-call-ip6tables=1)"
+            );
+            place.notes.push(trouble.clone());
+            place.troubles.push(trouble);
+        }
+        let kept = inside.links().is_none() && !found.addresses.is_empty();
+        let notes = &mut place.notes;
         if !pod.addresses.is_empty() {
             found.addresses.clone_from(&pod.addresses);
         }
@@ -200,13 +244,23 @@ impl<N: Network> Finder<N> {
                 notes.push(format!("{who}: network namespace {name} has no address yet"));
             }
             Inside::Links(_) => {}
+            Inside::Nothing if kept => {
+                notes.push(format!(
+                    "{who}: network namespace {name} has lost its name, and its interface is there: the addresses it had are kept"
+                ));
+            }
             Inside::Nothing => {
                 notes.push(format!("{who}: there is no network namespace {name} yet, so it has no address"));
             }
-            Inside::Unreadable(why, Some(_)) => {
+            Inside::Unreadable(why, _) if !found.addresses.is_empty() => {
                 notes.push(format!("{who}: {why}; the addresses it had are kept"));
             }
-            Inside::Unreadable(why, None) => notes.push(format!("{who}: {why}; it has no address")),
+            Inside::Unreadable(why, _) => {
+                let trouble =
+                    format!("{who}: {why}; nobody knows its address, so no rule is in force for it");
+                notes.push(trouble.clone());
+                place.troubles.push(trouble);
+            }
         }
         found
     }
@@ -296,14 +350,28 @@ impl Found {
 }
 
 /// Gives a pod its place; makes it if no manifest has it.
-fn settle(objects: &mut Objects, entry: &MachinePod, node: &SmolStr, found: &Found, notes: &mut Vec<String>) {
+fn settle(
+    objects: &mut Objects,
+    entry: &MachinePod,
+    (node, machines): (&SmolStr, &[Machine]),
+    found: &Found,
+    place: &mut Place,
+) {
+    let notes = &mut place.notes;
     let who = format!("{}/{}", entry.namespace, entry.name);
     let at = objects.pods.iter().position(|pod| is(pod, entry));
     let pod = match at {
         Some(at) => &mut objects.pods[at],
         None => {
             let made = template(objects, entry).unwrap_or_else(|| {
-                notes.push(format!("{who}: no manifest of the pod, so it has no labels"));
+                let meant = meant(objects, entry, machines);
+                if meant.is_empty() {
+                    notes.push(format!("{who}: no manifest of the pod, so it has no labels"));
+                } else {
+                    let at = entry.at.as_ref().map(|at| format!("{at}: ")).unwrap_or_default();
+                    let meant = meant.join(", ");
+                    place.errors.push(format!("{at}there is no pod {who}: did you mean {meant}?"));
+                }
                 Pod {
                     namespace: entry.namespace.clone(),
                     name: entry.name.clone(),
@@ -333,6 +401,18 @@ fn settle(objects: &mut Objects, entry: &MachinePod, node: &SmolStr, found: &Fou
         notes
             .push(format!("{who}: has {other}, which its manifest does not say: rules are for what it says"));
     }
+}
+
+/// Pods and workloads whose names are nearly that, and who are nowhere yet.
+fn meant(objects: &Objects, entry: &MachinePod, machines: &[Machine]) -> Vec<String> {
+    let entries = || machines.iter().flat_map(|machine| &machine.pods);
+    let pods = objects.pods.iter().filter(|pod| pod.addresses.is_empty() && pod.node.is_none());
+    let templates = objects.workloads.iter().map(|workload| &workload.template);
+    let nowhere = pods.chain(templates).filter(|pod| !entries().any(|entry| is(pod, entry)));
+    let names: Vec<String> = nowhere.map(|pod| format!("{}/{}", pod.namespace, pod.name)).collect();
+    let who = format!("{}/{}", entry.namespace, entry.name);
+    let near = palisade_model::nearest::nearest(&who, names.iter().map(String::as_str));
+    near.into_iter().map(ToOwned::to_owned).collect()
 }
 
 /// The pod of a workload of this name.

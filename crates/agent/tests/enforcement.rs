@@ -367,7 +367,8 @@ fn another_part_takes_the_place_of_the_one_there_was() {
     let later = source.take(&policy("web", 82));
     // One is missing in between.
     assert!(force.follow(&later).is_err());
-    let done = force.anew(source.view.part_of("n1"), "n1");
+    let done =
+        force.anew(source.view.part_of("n1"), "n1", force.live().wiring().clone(), force.own().clone());
     assert!(done.failed.is_none() && done.wrote != Wrote::Nothing);
     assert_eq!(in_force(&mut force), *force.live().program());
 }

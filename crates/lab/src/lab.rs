@@ -169,11 +169,10 @@ impl Lab {
         let (enforcement, done) = namespace::inside(name, || match enforced {
             None => Enforcement::begin(view.part_of(node), node, Wiring::new(), own, Linux::new(), None),
             Some(mut enforcement) => {
-                let mut done = match enforcement.follow(deltas) {
+                let done = match enforcement.follow_wired(deltas, Wiring::new(), own.clone()) {
                     Ok(done) => done,
-                    Err(_) => enforcement.anew(view.part_of(node), node),
+                    Err(_) => enforcement.anew(view.part_of(node), node, Wiring::new(), own),
                 };
-                done.add(enforcement.rewire(Wiring::new(), own));
                 (enforcement, done)
             }
         })?;

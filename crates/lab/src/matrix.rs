@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use palisade_model::address::next;
 use palisade_model::flow::{Flow, Who};
 use palisade_model::policy::{Peer, Peers, TrafficMatch, TrafficMatches};
 use palisade_model::snapshot::Snapshot;
@@ -34,6 +35,8 @@ pub struct Topics {
 
 /// The most addresses outside that are asked about.
 const MOST_OUTSIDE: usize = 8;
+/// How many addresses of a block are looked at to find one that is nobody's.
+const LOOKED_AT: usize = 16;
 /// The most ports that policies mention that are asked about everywhere.
 const MOST_PORTS: usize = 8;
 
@@ -178,8 +181,15 @@ fn outside(snapshot: &Snapshot) -> BTreeSet<IpAddr> {
         if let Peers::Of(peers) = &rule.peers {
             for peer in peers {
                 if let Peer::Addresses(block) = peer {
-                    let example = block.example().and_then(palisade_model::address::next);
-                    found.extend(example.filter(|address| block.contains(*address)));
+                    let all = std::iter::successors(block.example(), |address| next(*address));
+                    // Rather not the first, which is the network's own; and nobody's who is somebody.
+                    let mut usable = all.take(LOOKED_AT).filter(|address| {
+                        block.contains(*address)
+                            && is_usable(*address)
+                            && snapshot.who_has(*address) == Who::Outside
+                    });
+                    let first = usable.next();
+                    found.extend(usable.next().or(first));
                 }
             }
         }

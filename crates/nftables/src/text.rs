@@ -210,7 +210,8 @@ fn match_text(condition: &Match) -> String {
         Match::Established => "ct state established,related".to_owned(),
         Match::LooseTcp => "ct state new tcp flags & (fin | syn | rst | ack) != syn".to_owned(),
         Match::Multicast => "ip daddr 224.0.0.0/4".to_owned(),
-        Match::NeighbourDiscovery => "icmpv6 type 133-137".to_owned(),
+        // On the link: what a router has handed on has less.
+        Match::NeighbourDiscovery => "ip6 hoplimit 255 icmpv6 type 133-137".to_owned(),
     }
 }
 
@@ -313,8 +314,10 @@ fn interface_text(name: &str) -> String {
 
 /// As a string of nft, in which nothing can end it, and not longer than the kernel keeps.
 fn quoted(text: &str) -> String {
-    let mut clean: String =
-        text.chars().map(|c| if c == '"' || c == '\\' || c.is_control() { '\'' } else { c }).collect();
+    let mut clean: String = text
+        .chars()
+        .map(|c| if matches!(c, '"' | '\\' | '$') || c.is_control() { '\'' } else { c })
+        .collect();
     if clean.len() > COMMENT {
         let mut end = COMMENT - 3;
         while !clean.is_char_boundary(end) {

@@ -68,15 +68,23 @@ const PEERS: [&str; 12] = [
     "ipBlock: {cidr: 'fd00::/126'}",
 ];
 
-const PORTS: [&str; 5] =
-    ["", ", ports: [{port: 80}]", ", ports: [{port: 81, protocol: UDP}]", ", ports: [{port: web}]", ", ports: [{port: 80, endPort: 90}]"];
+const PORTS: [&str; 5] = [
+    "",
+    ", ports: [{port: 80}]",
+    ", ports: [{port: 81, protocol: UDP}]",
+    ", ports: [{port: web}]",
+    ", ports: [{port: 80, endPort: 90}]",
+];
 
 fn text(choices: &Choices) -> String {
     let said = |name: &str, of: &[&str]| of[choices.0.get(name).copied().unwrap_or(0) % of.len()].to_owned();
     let mut text = String::new();
     for name in ["x", "z"] {
         let label = said(&format!("namespace {name}"), &["ns: x", "ns: z", "other: w"]);
-        let _ = write!(text, "---\n{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}, labels: {{{label}}}}}}}\n");
+        let _ = write!(
+            text,
+            "---\n{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}, labels: {{{label}}}}}}}\n"
+        );
     }
     for (number, node) in NODES.iter().enumerate() {
         let zone = said(&format!("node {node}"), &["a", "b"]);
@@ -100,7 +108,11 @@ fn text(choices: &Choices) -> String {
             "four" => format!("[{{ip: 10.0.0.{address}}}]"),
             _ => format!("[{{ip: 'fd00::{address}'}}]"),
         };
-        let first = if get("family", &["both", "four", "six"]) == "six" { format!("'fd00::{address}'") } else { format!("10.0.0.{address}") };
+        let first = if get("family", &["both", "four", "six"]) == "six" {
+            format!("'fd00::{address}'")
+        } else {
+            format!("10.0.0.{address}")
+        };
         let _ = write!(
             text,
             "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: {namespace}, labels: {{app: {}}}}}, spec: \
@@ -113,7 +125,8 @@ fn text(choices: &Choices) -> String {
     }
     for (name, selector) in [("s", "app: a"), ("t", "app: b")] {
         let address = said(&format!("service {name}"), &["None", "10.96.0.1", "10.96.0.2"]);
-        let address = if address == "None" { address } else { format!("{address}{}", if name == "s" { 1 } else { 2 }) };
+        let address =
+            if address == "None" { address } else { format!("{address}{}", if name == "s" { 1 } else { 2 }) };
         let _ = write!(
             text,
             "---\n{{apiVersion: v1, kind: Service, metadata: {{name: {name}, namespace: x}}, spec: {{clusterIP: {address}, selector: \
@@ -130,7 +143,8 @@ fn text(choices: &Choices) -> String {
             let rules: Vec<String> = (0..2)
                 .filter(|rule| get(&format!("{way} {rule}"), &["y", "n"]) == "y")
                 .map(|rule| {
-                    let peer = |nth: usize| format!("{{{}}}", get(&format!("{way} {rule} peer {nth}"), &PEERS));
+                    let peer =
+                        |nth: usize| format!("{{{}}}", get(&format!("{way} {rule} peer {nth}"), &PEERS));
                     let peers = match get(&format!("{way} {rule} peers"), &["0", "1", "1", "2"]).as_str() {
                         "0" => String::new(),
                         "1" => peer(0),
@@ -155,15 +169,21 @@ fn text(choices: &Choices) -> String {
         if get("there", &["y", "n"]) == "n" {
             continue;
         }
+        // The last one is of a namespace: whom it means are few, and not looked up by themselves.
+        let namespaced = number == 2;
         let subject = get(
             "subject",
-            &[
-                "podSelector: {}",
-                "namespaceSelector: {matchLabels: {ns: x}}",
-                "namespaceSelector: {matchLabels: {ns: x}}, podSelector: {matchLabels: {app: a}}",
-                "podSelector: {matchLabels: {app: b}}",
-                "nodeSelector: {matchLabels: {zone: a}}",
-            ],
+            if namespaced {
+                &["podSelector: {}", "podSelector: {matchLabels: {app: b}}"]
+            } else {
+                &[
+                    "podSelector: {}",
+                    "namespaceSelector: {matchLabels: {ns: x}}",
+                    "namespaceSelector: {matchLabels: {ns: x}}, podSelector: {matchLabels: {app: a}}",
+                    "podSelector: {matchLabels: {app: b}}",
+                    "nodeSelector: {matchLabels: {zone: a}}",
+                ]
+            },
         );
         let tier = get("tier", &["application", "securityops", "baseline"]);
         let to_service = !subject.starts_with("node");
@@ -183,7 +203,7 @@ fn text(choices: &Choices) -> String {
                             "podSelector: {}",
                             "namespaceSelector: {matchLabels: {ns: z}}, podSelector: {matchLabels: {app: b}}",
                             "namespaceSelector: {matchLabels: {ns: x}}",
-                            "nodeSelector: {matchLabels: {zone: b}}",
+                            if namespaced { "ipBlock: {cidr: 10.0.0.0/24}" } else { "nodeSelector: {matchLabels: {zone: b}}" },
                             "ipBlock: {cidr: 10.0.0.0/31}",
                             "ipBlock: {cidr: 'fd00::/127'}",
                             "ipBlock: {cidr: 0.0.0.0/0}",
@@ -205,9 +225,11 @@ fn text(choices: &Choices) -> String {
                 .collect();
             let _ = write!(ways, ", {way}: [{}]", rules.join(", "));
         }
+        let (kind, namespace) =
+            if namespaced { ("NetworkPolicy", ", namespace: x") } else { ("ClusterNetworkPolicy", "") };
         let _ = write!(
             text,
-            "---\n{{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {{name: c{number}}}, spec: {{priority: {}, \
+            "---\n{{apiVersion: crd.antrea.io/v1beta1, kind: {kind}, metadata: {{name: c{number}{namespace}}}, spec: {{priority: {}, \
              appliedTo: [{{{subject}}}], tier: {tier}{ways}}}}}\n",
             get("priority", &["5", "6", "7"]),
         );
@@ -218,9 +240,13 @@ fn text(choices: &Choices) -> String {
 /// Every name of a choice that there is, so that some can be made otherwise.
 fn names() -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    names.extend(["namespace x", "namespace z", "node n0", "node n1", "service s", "service t"].map(String::from));
+    names.extend(
+        ["namespace x", "namespace z", "node n0", "node n1", "service s", "service t"].map(String::from),
+    );
     for pod in ["x/a", "x/b", "z/a", "z/b", "x/c"] {
-        names.extend(["there", "address", "family", "app", "node", "port"].map(|what| format!("{what} {pod}")));
+        names.extend(
+            ["there", "address", "family", "app", "node", "port"].map(|what| format!("{what} {pod}")),
+        );
     }
     for (kind, rules) in [("policy", 2), ("antrea", 3)] {
         for number in 0..3 {
@@ -339,7 +365,10 @@ fn agree(snapshot: &Snapshot, programs: [&Program; 2], what: &str) -> (usize, us
     for (at, node) in snapshot.nodes().iter().enumerate() {
         ends.extend(node.addresses.iter().map(|own| (Who::Node(at), *own)));
     }
-    ends.extend(["203.0.113.7", "10.0.0.3", "fd00::3", "2001:db8::7"].map(|text| (Who::Outside, text.parse().unwrap())));
+    ends.extend(
+        ["203.0.113.7", "10.0.0.3", "fd00::3", "2001:db8::7"]
+            .map(|text| (Who::Outside, text.parse().unwrap())),
+    );
     ends.retain(|(who, address)| *who != Who::Outside || !claims.contains_key(address));
     let traffic = [
         Traffic::new(Protocol::Tcp, 80),
@@ -347,14 +376,16 @@ fn agree(snapshot: &Snapshot, programs: [&Program; 2], what: &str) -> (usize, us
         Traffic::new(Protocol::Udp, 81),
         Traffic::new(Protocol::Icmp, 0),
     ];
-    let ways = [Direction::Egress, Direction::Ingress].map(|way| programs.map(|program| one_way(program, way)));
+    let ways =
+        [Direction::Egress, Direction::Ingress].map(|way| programs.map(|program| one_way(program, way)));
     let (mut checked, mut denied) = (0, 0);
     for (source, from) in &ends {
         for (destination, to) in &ends {
             if source == destination || from.is_ipv4() != to.is_ipv4() {
                 continue;
             }
-            let vias = (0..snapshot.services().len()).map(Some).filter(|_| matches!(destination, Who::Pod(_)));
+            let vias =
+                (0..snapshot.services().len()).map(Some).filter(|_| matches!(destination, Who::Pod(_)));
             for via in [None].into_iter().chain(vias) {
                 for traffic in &traffic[..if via.is_some() { 1 } else { 4 }] {
                     let flow = snapshot.flow((*source, Some(*from)), (*destination, Some(*to)), *traffic);
@@ -362,7 +393,9 @@ fn agree(snapshot: &Snapshot, programs: [&Program; 2], what: &str) -> (usize, us
                     let Some(packet) = packet(snapshot, &flow) else { continue };
                     let plain = evaluate(snapshot, &flow, &options);
                     for ((direction, side), programs) in
-                        [(Direction::Egress, &plain.egress), (Direction::Ingress, &plain.ingress)].into_iter().zip(&ways)
+                        [(Direction::Egress, &plain.egress), (Direction::Ingress, &plain.ingress)]
+                            .into_iter()
+                            .zip(&ways)
                     {
                         let (own, _) = Context::ends(&flow, direction);
                         let Some(node) = home(snapshot, own) else { continue };
@@ -400,24 +433,42 @@ fn worlds_that_change_all_at_once() {
         for name in &names {
             choices.0.insert(name.clone(), dice.roll(60));
         }
+        // Half of the worlds have one policy with one rule, and only who is who changes, a little at a time: then sets become empty
+        // without a chain being made again, and are found so by the list that comes next.
+        let small = seed % 2 == 1;
+        if small {
+            for number in 0..3 {
+                choices.0.insert(format!("there of policy {number}"), 1);
+                choices.0.insert(format!("there of antrea {number}"), usize::from(number > 0));
+                for way in ["ingress", "egress"] {
+                    for rule in 0..3 {
+                        choices.0.insert(format!("{way} {rule} of antrea {number}"), usize::from(rule > 0));
+                        choices.0.insert(format!("{way} {rule} peers of antrea {number}"), 0);
+                        choices.0.insert(format!("{way} {rule} action of antrea {number}"), 0);
+                    }
+                }
+            }
+        }
+        let names: Vec<String> =
+            names.iter().filter(|name| !small || !name.contains(" of ")).cloned().collect();
         let mut earlier = vec![choices.clone()];
         let mut engine = Engine::default();
         let mut view = View::default();
         let mut known = BTreeSet::new();
         let mut lives = NODES.map(|node| Live::new(View::default(), node, Wiring::new()));
         let mut copies = lives.each_ref().map(|live| live.program().clone());
-        for step in 0..12 {
+        for step in 0..if small { 40 } else { 12 } {
             let mut waiting: [Vec<_>; 2] = Default::default();
             let mut snapshot = None;
             for _ in 0..=dice.roll(3) {
                 if dice.roll(3) == 0 {
                     choices = earlier[dice.roll(earlier.len())].clone();
                 }
-                for _ in 0..dice.roll(9) {
+                for _ in 0..if small { dice.roll(4) } else { dice.roll(9) } {
                     choices.0.insert(names[dice.roll(names.len())].clone(), dice.roll(60));
                 }
                 // Whether policies are there at all is what makes sets come and go.
-                if dice.roll(3) == 0 {
+                if !small && dice.roll(3) == 0 {
                     let which = format!("there of {} {}", dice.one(&["policy", "antrea"]), dice.roll(3));
                     choices.0.insert(which, dice.roll(2));
                 }
@@ -443,7 +494,7 @@ fn worlds_that_change_all_at_once() {
             let (asked, refused) = agree(&snapshot.unwrap(), copies.each_ref(), &what);
             checked += asked;
             denied += refused;
-            if step % 6 == 5 {
+            if step % if small { 20 } else { 6 } == 5 {
                 for ((live, copy), node) in lives.iter_mut().zip(&mut copies).zip(NODES) {
                     copy.follow(&live.tidy()).unwrap();
                     assert_eq!(*copy, compile(&view.part_of(node), node).program, "{what}");
@@ -453,7 +504,7 @@ fn worlds_that_change_all_at_once() {
     }
     // It is about something: most steps change the program, and both verdicts are common.
     assert!(patched > usize::try_from(seeds).unwrap() * 10, "{patched}");
-    assert!(denied * 10 > checked && denied * 10 < checked * 9, "{denied} of {checked}");
+    assert!(denied * 50 > checked && denied * 10 < checked * 9, "{denied} of {checked}");
 }
 
 /// Two replicas wait for their addresses; then one has its own. And: of two that claim an address the one that has it goes.
@@ -496,4 +547,30 @@ fn a_list_that_nothing_led_to_is_there_when_something_does() {
             assert_eq!(live.program().dangling(), None, "case {number}");
         }
     }
+}
+
+/// A member for whom nothing more holds than for anybody, in a range for which something does: it is told apart from the range.
+#[test]
+fn a_member_that_may_do_what_anybody_may_is_not_taken_for_its_range() {
+    let mut text = "{apiVersion: v1, kind: Namespace, metadata: {name: x}}\n---\n\
+        {apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {name: base}, spec: {priority: 5, tier: baseline, \
+        appliedTo: [{podSelector: {matchLabels: {app: db}}}], ingress: [{action: Drop}]}}\n---\n\
+        {apiVersion: crd.antrea.io/v1beta1, kind: NetworkPolicy, metadata: {name: own, namespace: x}, spec: {priority: 5, \
+        appliedTo: [{podSelector: {matchLabels: {app: db}}}], ingress: [{action: Pass, from: [{podSelector: {matchLabels: {app: a}}}]}, \
+        {action: Allow, from: [{ipBlock: {cidr: 10.0.0.0/24}}]}]}}\n"
+        .to_owned();
+    for (name, number) in [("a", 1), ("other", 2), ("db", 9)] {
+        let _ = write!(
+            text,
+            "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: x, labels: {{app: {name}}}}}, spec: {{nodeName: n0, \
+             containers: [{{name: c, image: i}}]}}, status: {{podIP: 10.0.0.{number}}}}}\n"
+        );
+    }
+    let objects = objects(&text);
+    let snapshot = Snapshot::new(objects.clone());
+    let view = Engine::of(&objects, &snapshot).view();
+    let program = |node: &str| compile(&view.part_of(node), node).program;
+    let (here, there) = (program("n0"), program("n1"));
+    let (_, denied) = agree(&snapshot, [&here, &there], "from scratch");
+    assert!(denied > 0);
 }

@@ -100,6 +100,11 @@ impl Input {
         if metadata.is_dir() {
             return self.folder(path, above, depth, asked);
         }
+        // Whoever names a pipe means it; one that lies in a folder would be waited for without end.
+        if depth > 0 && !metadata.is_file() {
+            let why = "is no regular file: nothing else is read in folders";
+            return self.refuse(&codes::UNREADABLE_FILE, path, why, asked);
+        }
         // A pipe has no length to check before reading; both are bounded while reading.
         match fs::File::open(path) {
             Ok(file) => self.text(&name(path), file, asked),

@@ -15,6 +15,15 @@ pub trait Network {
 
     /// The machine's name.
     fn name(&self) -> SmolStr;
+
+    /// Whether the kernel shows packets to our table that a bridge hands from one of its ports to another.
+    fn sees_bridged(&self) -> bool {
+        let is_on = |setting: &str| {
+            std::fs::read_to_string(format!("/proc/sys/net/bridge/{setting}"))
+                .is_ok_and(|text| text.trim() == "1")
+        };
+        is_on("bridge-nf-call-iptables") && is_on("bridge-nf-call-ip6tables")
+    }
 }
 
 /// An interface.

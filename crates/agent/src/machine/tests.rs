@@ -72,7 +72,7 @@ fn a_pod_gets_the_addresses_and_the_interface_of_its_entry() {
     assert_eq!(place.wiring[&interface("veth0")].len(), 1);
     assert_eq!(place.pods[0].interface.as_deref(), Some("veth0"));
     assert!(place.own.contains(&"192.0.2.1".parse().unwrap()));
-    assert!(place.notes.is_empty(), "{:?}", place.notes);
+    assert_eq!(place.notes, ["shop/web: there is no interface veth0 yet"]);
     // And this machine is a node.
     assert_eq!(objects.nodes.len(), 1);
     assert_eq!(objects.nodes[0].addresses, ["192.0.2.1".parse::<IpAddr>().unwrap()]);
@@ -108,12 +108,61 @@ fn a_network_namespace_is_found_through_its_veth() {
     assert_eq!(objects.pods[0].addresses.len(), 2);
     assert!(later.notes[0].contains("not now"), "{:?}", later.notes);
     assert_eq!(later.wiring, place.wiring);
-    // What is gone has.
+    // Nor has what lost its name while its interface is there; what is gone has.
     told.inside.borrow_mut().clear();
     assert!(finder.look().unwrap());
     let mut objects = world(vec![pod("web")]);
+    let later = finder.place(&mut objects, &machines).unwrap();
+    assert_eq!(objects.pods[0].addresses.len(), 2);
+    assert!(later.notes[0].contains("lost its name"), "{:?}", later.notes);
+    let gone = Told { here: vec![link(2, "eth0", None, &["192.0.2.1"])], ..Told::default() };
+    let mut finder = Finder::new(&gone, None);
+    finder.remember(&later.pods);
+    let mut objects = world(vec![pod("web")]);
     finder.place(&mut objects, &machines).unwrap();
     assert!(objects.pods[0].addresses.is_empty());
+}
+
+#[test]
+fn what_cannot_be_looked_into_has_the_addresses_that_one_before_us_found() {
+    let told = Told { here: vec![link(9, "veth9", Some(3), &[])], ..Told::default() };
+    told.inside.borrow_mut().insert("web".to_owned(), Err("Operation not permitted".to_owned()));
+    let machines = [machine("here", vec![entry("shop/web", &[], None, Some("web"))])];
+    let mut finder = Finder::new(&told, None);
+    let mut objects = world(vec![pod("web")]);
+    let place = finder.place(&mut objects, &machines).unwrap();
+    assert!(objects.pods[0].addresses.is_empty());
+    assert!(place.troubles[0].contains("no rule is in force"), "{:?}", place.troubles);
+    let own: IpAddr = "10.0.0.7".parse().unwrap();
+    let known =
+        PodState { pod: "shop/web".to_owned(), addresses: vec![own], interface: Some("veth9".to_owned()) };
+    finder.remember(&[known]);
+    let mut objects = world(vec![pod("web")]);
+    let place = finder.place(&mut objects, &machines).unwrap();
+    assert_eq!(objects.pods[0].addresses, [own]);
+    assert_eq!(place.wiring[&interface("veth9")], BTreeSet::from([own]));
+    assert!(place.troubles.is_empty(), "{:?}", place.troubles);
+}
+
+#[test]
+fn a_name_that_is_nearly_a_pods_is_an_error() {
+    let told = Told::default();
+    let machines = [machine("here", vec![entry("shop/wbe", &["10.0.0.7"], None, None)])];
+    let mut objects = world(vec![pod("web")]);
+    let place = Finder::new(&told, None).place(&mut objects, &machines).unwrap();
+    assert!(
+        place.errors[0].contains("there is no pod shop/wbe: did you mean shop/web?"),
+        "{:?}",
+        place.errors
+    );
+    // Beside one that is there it is another.
+    let machines = [machine(
+        "here",
+        vec![entry("shop/wbe", &["10.0.0.7"], None, None), entry("shop/web", &["10.0.0.8"], None, None)],
+    )];
+    let mut objects = world(vec![pod("web")]);
+    let place = Finder::new(&told, None).place(&mut objects, &machines).unwrap();
+    assert!(place.errors.is_empty() && place.notes[0].contains("no labels"), "{place:?}");
 }
 
 #[test]

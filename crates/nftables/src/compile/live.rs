@@ -149,8 +149,20 @@ impl Live {
         Ok(self.edit.patch())
     }
 
+    /// The same, and other interfaces lead to pods: one patch, so that no address may come without its rules.
+    pub fn follow_wired(&mut self, deltas: &[Delta], wiring: Wiring) -> Result<Patch, OutOfStep> {
+        self.set_wiring(wiring);
+        self.follow(deltas)
+    }
+
     /// Other interfaces lead to pods now, or to others.
     pub fn rewire(&mut self, wiring: Wiring) -> Patch {
+        self.set_wiring(wiring);
+        self.finish();
+        self.edit.patch()
+    }
+
+    fn set_wiring(&mut self, wiring: Wiring) {
         let same = wiring.is_empty() == self.wiring.is_empty();
         self.wiring = wiring;
         if !same {
@@ -158,8 +170,6 @@ impl Live {
             self.base_sets();
         }
         self.wire();
-        self.finish();
-        self.edit.patch()
     }
 
     /// Takes away what is kept in case it is needed again soon. After this, the program is the one from scratch.

@@ -100,7 +100,8 @@ pub struct Rule {
 impl Status {
     /// Whether what the files say is in force.
     pub fn is_good(&self) -> bool {
-        self.table == Table::AsLeft && self.trouble.is_empty()
+        let follows = self.running || !self.files.iter().any(|file| file.changed_since);
+        self.table == Table::AsLeft && self.trouble.is_empty() && follows
     }
 }
 

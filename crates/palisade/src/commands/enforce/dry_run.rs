@@ -42,7 +42,7 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
         });
     };
     let mut world = World::new(arguments.node.as_deref());
-    world.take(&manifests).map_err(|error| error.to_string())?;
+    world.take(&manifests)?;
     let live = Live::new(world.part(), &world.place.node, world.place.wiring.clone());
     let state = State::read(&arguments.state.folder).ok().flatten();
     let now = now(arguments, state.as_ref(), &world);

@@ -38,6 +38,8 @@ pub struct Enforcer {
     placed: Option<Placed>,
     /// Where files were not taken as they are.
     problems: Vec<String>,
+    /// Why the machine cannot be found in them, if it cannot.
+    misplaced: Option<String>,
     unfinished: bool,
     since: u64,
     changed: u64,
@@ -73,6 +75,7 @@ impl Enforcer {
             remembered: None,
             placed: None,
             problems: Vec::new(),
+            misplaced: None,
             unfinished: false,
             since: now(),
             changed: now(),
@@ -86,6 +89,7 @@ impl Enforcer {
     pub fn remember(&mut self, state: Option<State>) {
         let Some(state) = state else { return };
         self.remembered = state.remembered();
+        self.world.remember(&state);
         if state.paths == self.paths {
             self.since = state.since;
             self.changed = state.changed;
@@ -202,10 +206,13 @@ impl Enforcer {
             Ok(step) => step,
             Err(error) => {
                 self.said.notes("placing", [format!("{error}; what was in force stays in force")]);
+                self.unwritten |= self.misplaced.as_ref() != Some(&error);
+                self.misplaced = Some(error);
                 return None;
             }
         };
         self.said.notes("placing", None);
+        self.misplaced = None;
         let place = &self.world.place;
         let (wiring, own, node) = (place.wiring.clone(), place.own.clone(), place.node.clone());
         let done = match std::mem::replace(&mut self.force, Force::Changes) {
@@ -217,17 +224,14 @@ impl Enforcer {
                 done
             }
             Force::Is(mut force) => {
-                let mut done = match step {
-                    Step::Deltas(deltas) if deltas.is_empty() => Done::default(),
-                    Step::Deltas(deltas) => match force.follow(&deltas) {
+                // Rules and interfaces together: by an interface may come only what rules are in force for.
+                let done = match step {
+                    Step::Deltas(deltas) => match force.follow_wired(&deltas, wiring.clone(), own.clone()) {
                         Ok(done) => done,
-                        Err(_) => force.anew(self.world.part(), &node),
+                        Err(_) => force.anew(self.world.part(), &node, wiring, own),
                     },
-                    Step::Whole(part) => force.anew(*part, &node),
+                    Step::Whole(part) => force.anew(*part, &node, wiring, own),
                 };
-                // After the rules: by an interface may come only what rules are in force for.
-                let wired = force.rewire(wiring, own);
-                done.add(wired);
                 self.force = Force::Is(force);
                 done
             }
@@ -337,7 +341,8 @@ impl Enforcer {
 
     /// Numbers for Prometheus.
     pub fn metrics(&mut self) -> String {
-        let in_force = self.problems.is_empty() && !self.is_behind();
+        let settled = self.misplaced.is_none() && self.world.place.troubles.is_empty();
+        let in_force = settled && self.problems.is_empty() && !self.is_behind();
         let nothing = Program::default();
         let (counts, figures, epoch) = match &mut self.force {
             Force::Is(force) => {
@@ -382,6 +387,8 @@ impl Enforcer {
         state.policies = self.world.policies();
         state.lacks = live.lacks().iter().cloned().collect();
         state.trouble = self.problems.clone();
+        state.trouble.extend(self.misplaced.clone());
+        state.trouble.extend(self.world.place.troubles.iter().cloned());
         state.trouble.extend(force.behind().map(|error| format!("the kernel does not have it: {error}")));
         state.program = program_digest(live.program());
         state.structure = remembered.map(|remembered| remembered.structure);

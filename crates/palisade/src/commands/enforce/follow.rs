@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use palisade_agent::links::Links;
 use palisade_agent::lock::{Alone, Lock};
+use palisade_agent::machine::network::{Ip, Network};
 use palisade_agent::metrics::serve::Scrapes;
 use palisade_agent::state::State;
 use palisade_agent::watch::{Survey, Watch};
@@ -52,13 +53,17 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
     let lock = Lock::take(&arguments.state.folder).map_err(|error| error.to_string())?;
     let alone = Alone::here().map_err(|error| error.to_string())?;
     let signals = Signals::register()?;
-    let scrapes = arguments.metrics.map(Scrapes::listen).transpose().map_err(|error| error.to_string())?;
+    let scrapes = arguments.metrics.map(Scrapes::listen);
     let remembered = State::read(&arguments.state.folder);
     let mut enforcer = Enforcer::new(arguments, color, kernel);
     match remembered {
         Ok(state) => enforcer.remember(state),
         Err(error) => enforcer.said.warning(&format!("what was in force is not known: {error}")),
     }
+    // Nobody keeps rules out of force by taking a port.
+    let scrapes = scrapes.and_then(|scrapes| {
+        scrapes.inspect_err(|error| enforcer.said.warning(&format!("no metrics: {error}"))).ok()
+    });
     let paths: Vec<PathBuf> = arguments.input.files.iter().map(PathBuf::from).collect();
     let outcome = match arguments.once {
         true => Ok(once(&mut enforcer, &paths)),
@@ -71,7 +76,8 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
 
 /// What is missing on this machine, all of it.
 fn missing(kernel: &mut Linux) -> Result<(), String> {
-    let lacks = kernel.features().lacks;
+    let mut lacks: Vec<String> = kernel.features().lacks.iter().map(ToString::to_string).collect();
+    lacks.extend(Ip.links(None).err().map(|error| error.to_string()));
     if lacks.is_empty() {
         return Ok(());
     }

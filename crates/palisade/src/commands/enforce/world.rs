@@ -27,6 +27,10 @@ pub struct World {
     objects: Objects,
     /// Where everything is.
     pub place: Place,
+    /// The node that somebody asked for.
+    asked: Option<String>,
+    /// What this machine was when it was last placed: the node, and how many of its pods have an address.
+    was: Option<(String, usize)>,
 }
 
 /// What is new for this machine.
@@ -55,13 +59,44 @@ impl World {
             view: View::default(),
             objects: Objects::default(),
             place: Place::default(),
+            asked: node.map(ToOwned::to_owned),
+            was: None,
         }
     }
 
-    /// Takes what the manifests say now, and how the machine is now.
-    pub fn take(&mut self, manifests: &Manifests) -> Result<Step, NetworkError> {
+    /// Takes over from one before us.
+    pub fn remember(&mut self, state: &State) {
+        self.finder.remember(&state.pods);
+        // Who names the node means it.
+        if self.asked.is_none() || self.asked.as_ref() == Some(&state.node) {
+            self.was = Some((state.node.clone(), placed_pods(&state.pods)));
+        }
+    }
+
+    /// Takes what the manifests say now, and how the machine is now; or says why that cannot be meant: rules that nobody takes out of
+    /// force on purpose stay.
+    pub fn take(&mut self, manifests: &Manifests) -> Result<Step, String> {
         let mut objects = manifests.objects.clone();
-        let place = self.finder.place(&mut objects, &manifests.machines)?;
+        self.check_node(&objects, manifests)?;
+        let place =
+            self.finder.place(&mut objects, &manifests.machines).map_err(|error| error.to_string())?;
+        if let Some((node, pods)) = &self.was {
+            if *place.node != **node {
+                return Err(format!(
+                    "this machine was node {node}, and would be {} now: start it with --node if that is meant",
+                    place.node
+                ));
+            }
+            if *pods > 0 && placed_pods(&place.pods) == 0 {
+                return Err(format!(
+                    "no pod is left on node {node}, where there were {pods}: `palisade enforce stop` takes their rules out of force"
+                ));
+            }
+        }
+        if let Some(error) = place.errors.first() {
+            return Err(error.clone());
+        }
+        self.was = Some((place.node.to_string(), placed_pods(&place.pods)));
         let snapshot = Snapshot::new(objects.clone());
         let (known, deltas) = self.engine.relist(&self.known, &objects, &snapshot);
         let same = !self.known.is_empty() && place.node == self.place.node;
@@ -81,6 +116,20 @@ impl World {
         }
         self.view = self.engine.view();
         Ok(Step::Whole(Box::new(self.part())))
+    }
+
+    /// A node that somebody asks for is one that the manifests know, if they know any.
+    fn check_node(&self, objects: &Objects, manifests: &Manifests) -> Result<(), String> {
+        let Some(asked) = &self.asked else { return Ok(()) };
+        let nodes = objects.nodes.iter().map(|node| node.name.as_str());
+        let machines = manifests.machines.iter().map(|machine| machine.name.as_str());
+        let pods = objects.pods.iter().filter_map(|pod| pod.node.as_deref());
+        let known: BTreeSet<&str> = nodes.chain(machines).chain(pods).collect();
+        if known.is_empty() || known.contains(asked.as_str()) {
+            return Ok(());
+        }
+        let known: Vec<&str> = known.into_iter().collect();
+        Err(format!("there is no node {asked}: there are {}", known.join(", ")))
     }
 
     /// Looks at the machine again. Says whether it is another: take the manifests again then.
@@ -112,6 +161,11 @@ impl World {
     pub fn placed_without_policies(&self) -> Option<Placed> {
         placed(Objects { policies: Vec::new(), ..self.objects.clone() })
     }
+}
+
+/// How many pods have an address.
+fn placed_pods(pods: &[PodState]) -> usize {
+    pods.iter().filter(|pod| !pod.addresses.is_empty()).count()
 }
 
 fn placed(objects: Objects) -> Option<Placed> {
