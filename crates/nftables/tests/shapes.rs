@@ -247,3 +247,50 @@ fn the_rest_of_a_connection_is_dropped_both_ways() {
         assert_eq!(said(Hook::Forward, "10.9.9.9", "10.0.0.2"), Verdict::Accept, "{types}");
     }
 }
+
+/// A small policy can tell a great deal apart. What is too much is denied and said, and takes no room.
+#[test]
+fn what_tells_too_much_apart_is_denied() {
+    let mut excepts = String::from(
+        "---\n{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: p, namespace: x}, spec: {podSelector: {}, ingress: [",
+    );
+    for number in 0..1000 {
+        let _ = write!(
+            excepts,
+            "{{from: [{{ipBlock: {{cidr: 0.0.0.0/0, except: [10.2.{}.{}/32]}}}}], ports: [{{port: {}}}]}}, ",
+            number / 250,
+            number % 250,
+            1000 + number
+        );
+    }
+    excepts.push_str("]}}\n");
+    let mut sources = String::from(
+        "---\n{apiVersion: crd.antrea.io/v1beta1, kind: NetworkPolicy, metadata: {name: p, namespace: x}, spec: {priority: 1, appliedTo: \
+         [{podSelector: {}}], ingress: [{action: Allow, ports: [",
+    );
+    for number in 0..800 {
+        let (source, port) = (2000 + 7 * number, 2000 + 11 * number);
+        let _ = write!(
+            sources,
+            "{{protocol: TCP, port: {port}, endPort: {port}, sourcePort: {source}, sourceEndPort: 65000}}, "
+        );
+    }
+    sources.push_str("]}, {action: Drop}]}}\n");
+    for policy in [excepts, sources] {
+        let view = view(&format!(
+            "{{apiVersion: v1, kind: Namespace, metadata: {{name: x}}}}\n{}{policy}",
+            pod("a", "10.0.0.1", "node1")
+        ));
+        let compiled = compile(&view, "node1");
+        assert!(
+            compiled.lacks.iter().any(|lack| lack.contains("than can be put into a kernel")),
+            "{:?}",
+            compiled.lacks
+        );
+        let size: usize = compiled.program.sets.values().map(|set| set.elements.len()).sum();
+        assert!(size < 10_000, "{size}");
+        let walked = compiled.program.walk(Hook::Forward, &packet("10.9.9.9", "10.0.0.1", 1001)).unwrap();
+        assert_eq!(walked.verdict, Verdict::Drop);
+        assert_eq!(walked.counters, ["ingress/denied/too-much"]);
+    }
+}

@@ -545,3 +545,42 @@ fn a_connection_that_is_cut_is_not_picked_up_by_whoever_speaks_next() {
     talk(Duration::from_millis(100));
     assert_eq!(talk(Duration::from_millis(1500)), (0, 0));
 }
+
+/// Whatever is written by mistake about the machine itself takes nothing out of force.
+#[test]
+#[ignore = "needs root, nft and ip: make kernel"]
+fn a_machine_does_not_become_another_by_accident() {
+    let machine = Machine::new();
+    let enforcer = machine.enforce(&[]);
+    enforcer.says("watching");
+    let closed = |what: &str| assert!(!machine.connects("job", 80) && machine.connects("web", 80), "{what}");
+    closed("to begin with");
+    let world = machine.world(&[]);
+    let (pods, own) = world.split_at(world.find("apiVersion: palisade.dev").unwrap());
+    // Another machine's manifest beside it; its own gone; a pod misspelled.
+    machine.write("other.yaml", &own.replace("worker-1", "worker-2"));
+    enforcer.complains("this machine was node worker-1");
+    closed("another machine beside it");
+    fs::remove_file(machine.path("other.yaml")).unwrap();
+    machine.write("world.yaml", pods);
+    until("the trouble", || machine.status()["trouble"][0].as_str().is_some());
+    closed("its own manifest gone");
+    machine.write("world.yaml", &world.replace("pod: shop/db", "pod: shop/dbb"));
+    enforcer.complains("there is no pod shop/dbb: did you mean shop/db?");
+    closed("a pod misspelled");
+    machine.write("world.yaml", &world);
+    until("no trouble", || machine.status()["trouble"] == Value::Array(Vec::new()));
+    closed("right again");
+    // Something to wait for without end.
+    Command::new("mkfifo").arg(machine.path("pipe.yaml")).status().unwrap();
+    enforcer.complains("is no regular file");
+    machine.write("policy.yaml", &POLICY.replace("app: web", "app: job"));
+    until("it goes on", || machine.connects("job", 80));
+    fs::remove_file(machine.path("pipe.yaml")).unwrap();
+    // With another name asked for, or another folder.
+    drop(enforcer);
+    let output = machine.palisade(&["--once", "--node", "worker-11"]);
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(output.err.contains("there is no node worker-11: there are worker-1"), "{output:?}");
+    assert!(!machine.connects("web", 80));
+}

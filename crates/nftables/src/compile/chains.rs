@@ -182,7 +182,8 @@ impl Chains<'_> {
                 parts.extend(object.namespace.as_deref());
                 parts.extend([&*object.name, place.as_deref().unwrap_or("isolation")]);
             }
-            None => parts.push("no-policy"),
+            None if outcome.verdict == Final::Allow => parts.push("no-policy"),
+            None => parts.push("too-much"),
         }
         let name = readable(&parts);
         self.edit.counter(&name);

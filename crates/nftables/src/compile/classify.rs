@@ -46,7 +46,12 @@ pub(crate) struct Classifier {
     pub(crate) shown: BTreeSet<(Family, Class)>,
     /// Ranges of addresses whose class is not the first; they do not overlap.
     pub(crate) ranges: Vec<(IpAddr, IpAddr, Class)>,
+    /// How much the classes tell apart, all together. If that is too much, nobody is told apart and all are denied.
+    pieces: usize,
 }
+
+/// More pieces of traffic than this are not told apart for all peers of a list.
+const MOST_PIECES: usize = 200_000;
 
 // === impl Classifier ===
 
@@ -72,11 +77,16 @@ impl Classifier {
             counts: BTreeMap::new(),
             shown: BTreeSet::new(),
             ranges: Vec::new(),
+            pieces: 0,
         };
         classifier.class_of([].into_iter());
         let mut ranges = Vec::new();
-        for (first, last, own) in cut(&classifier.blocks) {
-            ranges.push((first, last, classifier.class_of(own.into_iter())));
+        cut(&classifier.blocks.clone(), &mut |first, last, own| {
+            ranges.push((first, last, classifier.class_of(own.iter().copied())));
+            !classifier.is_too_much()
+        });
+        if classifier.is_too_much() {
+            return classifier;
         }
         ranges.retain(|(.., class)| *class != 0);
         classifier.ranges = joined(ranges);
@@ -118,6 +128,11 @@ impl Classifier {
             layer.is_some_and(|(_, classes)| *classes == [class; 2])
         });
         found.max_by_key(|set| view.sets().get(set).map_or(0, |set| set.members.len()))
+    }
+
+    /// Whether peers are too many kinds to be told apart.
+    pub(crate) fn is_too_much(&self) -> bool {
+        self.pieces > MOST_PIECES
     }
 
     /// Puts an address into the class it belongs to now. Says from where it went where, if it did.
@@ -207,7 +222,14 @@ impl Classifier {
         if let Some(class) = self.known.get(&fulfilled) {
             return *class;
         }
-        let name = digest(&format!("{:?}", self.list.behaviour(&fulfilled)));
+        if self.is_too_much() {
+            return 0;
+        }
+        let behaviour = self.list.behaviour(&fulfilled);
+        let name = digest(&format!("{behaviour:?}"));
+        if !self.by_name.contains_key(&name) {
+            self.pieces += behaviour.pieces();
+        }
         let class = *self.by_name.entry(name).or_insert_with_key(|name| {
             self.classes.push((name.clone(), fulfilled.clone()));
             self.classes.len() - 1
@@ -239,8 +261,8 @@ pub(crate) fn address_key(address: IpAddr) -> Key {
     vec![(Value::Address(address), Value::Address(address))]
 }
 
-/// Ranges cut where one of them begins or ends, with the sets that hold each piece.
-fn cut(blocks: &[(SetId, Arc<Content>)]) -> Vec<(IpAddr, IpAddr, Vec<SetId>)> {
+/// Ranges cut where one of them begins or ends, with the sets that hold each piece, for as long as somebody wants more.
+fn cut(blocks: &[(SetId, Arc<Content>)], piece: &mut dyn FnMut(IpAddr, IpAddr, &BTreeSet<SetId>) -> bool) {
     let blocks: Vec<(SetId, &Ranges)> = blocks
         .iter()
         .filter_map(|(id, content)| match &**content {
@@ -248,7 +270,6 @@ fn cut(blocks: &[(SetId, Arc<Content>)]) -> Vec<(IpAddr, IpAddr, Vec<SetId>)> {
             _ => None,
         })
         .collect();
-    let mut pieces = Vec::new();
     for v4 in [true, false] {
         // Where something begins or ends, with what does.
         let mut turns: BTreeMap<IpAddr, (Vec<SetId>, Vec<SetId>)> = BTreeMap::new();
@@ -269,11 +290,12 @@ fn cut(blocks: &[(SetId, Arc<Content>)]) -> Vec<(IpAddr, IpAddr, Vec<SetId>)> {
             now.extend(begin);
             if !now.is_empty() {
                 let last = ends.get(at).copied().unwrap_or_else(|| the_last(v4));
-                pieces.push((first, last, now.iter().copied().collect()));
+                if !piece(first, last, &now) {
+                    return;
+                }
             }
         }
     }
-    pieces
 }
 
 /// Ranges of one class that touch each other become one.

@@ -44,6 +44,8 @@ pub(crate) struct Behaviour {
     pub(crate) other_igmp: Outcome,
     /// Whatever else there is.
     pub(crate) rest: Outcome,
+    /// Whether it is too much to be told apart: then all of it is denied.
+    pub(crate) closed: bool,
 }
 
 /// To whom a message of IGMP goes, as far as rules tell groups apart.
@@ -85,7 +87,33 @@ pub(crate) struct List {
     isolation: Option<u32>,
 }
 
+/// More pieces of traffic than this are not told apart for one peer.
+const MOST_PIECES: usize = 20_000;
+
 const PROTOCOLS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
+
+// === impl Behaviour ===
+
+impl Behaviour {
+    /// Nothing is allowed.
+    pub(crate) fn closed() -> Self {
+        let no = Outcome { verdict: Final::Deny, by: None };
+        Behaviour {
+            ports: Vec::new(),
+            icmp: Vec::new(),
+            other_icmp: no,
+            igmp: Vec::new(),
+            other_igmp: no,
+            rest: no,
+            closed: true,
+        }
+    }
+
+    /// How many pieces of traffic it tells apart.
+    pub(crate) fn pieces(&self) -> usize {
+        1 + self.ports.len() + self.icmp.len() + self.igmp.len()
+    }
+}
 
 // === impl List ===
 
@@ -166,6 +194,9 @@ impl List {
         for protocol in PROTOCOLS {
             for source in self.sources(&rules, protocol) {
                 self.sweep(&rules, protocol, source, &mut ports);
+                if ports.len() > MOST_PIECES {
+                    return Behaviour::closed();
+                }
             }
         }
         merge_sources(&mut ports);
@@ -177,10 +208,11 @@ impl List {
             igmp: Vec::new(),
             other_igmp: self.decide(&rules, Piece::Igmp(None, To::OtherGroup)),
             rest,
+            closed: false,
         };
         self.icmp(&rules, &mut behaviour);
         self.igmp(&rules, &mut behaviour);
-        behaviour
+        if behaviour.igmp.len() > MOST_PIECES { Behaviour::closed() } else { behaviour }
     }
 
     /// The rules about a peer for whom these conditions hold.

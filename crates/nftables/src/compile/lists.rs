@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use palisade_engine::delta::{Content, Rule as ViewRule, RuleId, SetId};
+use palisade_engine::view::View;
 use palisade_model::address::Family;
 use palisade_model::policy::Direction;
 
@@ -12,7 +13,7 @@ use super::FAMILIES;
 use super::base::REST;
 use super::chains::{Chains, content_named};
 use super::classify::{Class, Classifier, address_key, blocks};
-use super::decide::List;
+use super::decide::{Behaviour, List};
 use super::edit::Edit;
 use super::layers::{self, Everybody, Layer};
 use super::live::Live;
@@ -170,6 +171,7 @@ impl Live {
         }
         let Some(listed) = self.lists.remove(name) else { return };
         self.stale.remove(name);
+        self.closed.remove(name);
         // The chain itself goes when nothing leads to it any more.
         self.structural = true;
         for (_, service) in listed.services {
@@ -238,6 +240,15 @@ impl Live {
             Chains { view: &self.view, edit: &mut self.edit, counted: &mut self.counted, list: &listed.list };
         let classifier = listed.classifier.as_ref().and_then(|own| self.classifiers.get(own));
         let classifier = classifier.map(|shared| &shared.classifier);
+        let mut closed = classifier.is_some_and(Classifier::is_too_much);
+        if closed {
+            rules.truncate(usize::from(listed.via.is_none()));
+            let nothing = chains.behaviour(&Behaviour::closed());
+            rules.push(Rule::new([], Verdict::Goto(nothing)));
+            self.closed.insert(name.clone(), too_much(&self.view, &listed.list));
+            self.edit.chain(name.clone(), Chain { hook: None, rules });
+            return;
+        }
         if let Some(classifier) = classifier {
             let shown = classifier.shown.iter().map(|(_, class)| *class);
             let ranges = classifier.ranges.iter().map(|range| range.2);
@@ -249,6 +260,7 @@ impl Live {
             for class in classes {
                 let fulfilled = classifier.classes.get(class).map(|(_, fulfilled)| fulfilled.as_slice());
                 let behaviour = listed.list.behaviour(fulfilled.unwrap_or_default());
+                closed |= behaviour.closed;
                 listed.chains.insert(class, chains.behaviour(&behaviour));
             }
         }
@@ -277,7 +289,11 @@ impl Live {
                 let class = classifier.and_then(|classifier| classifier.layer(layer.condition, family));
                 let to = match class.and_then(|class| listed.chains.get(&class)) {
                     Some(chain) => chain.clone(),
-                    None => chains.behaviour(&listed.list.behaviour(&layer.fulfilled)),
+                    None => {
+                        let behaviour = listed.list.behaviour(&layer.fulfilled);
+                        closed |= behaviour.closed;
+                        chains.behaviour(&behaviour)
+                    }
                 };
                 let set = Everybody::set(&layer.name, family);
                 let fresh = self.fresh.contains(&layer.name);
@@ -297,7 +313,13 @@ impl Live {
             }
         }
         let nobody = listed.list.fulfilled(listed.via.into_iter());
-        let rest = chains.behaviour(&listed.list.behaviour(&nobody));
+        let behaviour = listed.list.behaviour(&nobody);
+        closed |= behaviour.closed;
+        let rest = chains.behaviour(&behaviour);
+        match closed {
+            true => drop(self.closed.insert(name.clone(), too_much(&self.view, &listed.list))),
+            false => drop(self.closed.remove(name)),
+        }
         rules.push(Rule::new([], Verdict::Goto(rest)).comment("anybody else"));
         let services: Vec<Name> = listed.services.iter().map(|(_, list)| list.clone()).collect();
         self.edit.chain(name.clone(), Chain { hook: None, rules });
@@ -368,6 +390,21 @@ impl Live {
             }
         }
     }
+}
+
+/// What is said about a list that tells too much apart.
+fn too_much(view: &View, list: &List) -> String {
+    let origins = list.rules.iter().filter_map(|rule| view.policies().get(&rule.policy));
+    let mut policies: Vec<String> = origins.map(|origin| origin.object.to_string()).collect();
+    policies.dedup();
+    let more = policies.len().saturating_sub(3);
+    policies.truncate(3);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!(
+        "{}{more}: together they tell more ports and peers apart than can be put into a kernel: what they cannot is denied in {}",
+        policies.join(", "),
+        list.direction
+    )
 }
 
 /// Sends members to what they may do: by a set if that is the same for all, by a map otherwise.

@@ -38,6 +38,8 @@ pub struct Live {
     pub(super) edit: Edit,
     pub(super) counted: BTreeMap<Name, Counted>,
     lacks: BTreeSet<String>,
+    /// Lists that tell too much apart, and what to say about them.
+    pub(super) closed: BTreeMap<Name, String>,
     pub(super) lists: BTreeMap<Name, Listed>,
     /// Whom conditions mean, and who is to be told apart otherwise.
     pub(super) everybody: BTreeMap<Name, Everybody>,
@@ -83,6 +85,7 @@ impl Live {
             edit: Edit::default(),
             counted: BTreeMap::new(),
             lacks: BTreeSet::new(),
+            closed: BTreeMap::new(),
             lists: BTreeMap::new(),
             everybody: BTreeMap::new(),
             classifiers: BTreeMap::new(),
@@ -182,7 +185,7 @@ impl Live {
     fn take(&mut self, mut touched: Touched) {
         let ruled = |sets: &BTreeSet<SetId>| sets.iter().any(|set| touched.subjects.contains(set));
         if !touched.subjects.is_empty() {
-            self.lacks = super::lacks(&self.view);
+            self.structural = true;
             let own = self.index.own.iter().filter(|(_, sets)| ruled(sets));
             touched.own.extend(own.map(|(member, _)| Arc::clone(member)));
         }
@@ -248,6 +251,8 @@ impl Live {
         }
         self.fresh.clear();
         self.filled.clear();
+        self.lacks = super::lacks(&self.view);
+        self.lacks.extend(self.closed.values().cloned());
         self.base_chains();
         // A pod may need these with elements alone.
         self.edit.collect(&Direction::BOTH.map(loose));

@@ -120,6 +120,9 @@ impl Counted {
 
 impl fmt::Display for Counted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.policy.is_none() && self.verdict != Verdict::Allow {
+            return write!(f, "{} {}: its rules tell too much apart", self.direction, self.said());
+        }
         write!(f, "{} {} by {}", self.direction, self.said(), described(self.policy.as_deref(), self.rule))
     }
 }
