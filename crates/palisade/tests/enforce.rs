@@ -402,7 +402,7 @@ fn a_pod_that_comes_later_is_found_by_its_namespace() {
 #[test]
 #[ignore = "needs root, nft and ip: make kernel"]
 fn nothing_passes_that_no_policy_allows_while_policies_change_and_enforcers_are_killed() {
-    let rounds: u64 = std::env::var("ENFORCE_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(16);
+    let rounds: u64 = std::env::var("ENFORCE_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(48);
     let machine = Machine::new();
     // Both let web reach port 81 and nobody any UDP; they differ in everything else.
     let policies = [
