@@ -1,0 +1,113 @@
+//! What one side says about all traffic between two classes, as a number.
+//!
+//! A cell is two sets: what is allowed, and what is refused with an answer; the rest is dropped. There are few different
+//! ones in a cluster, so they are interned, and what comes of an egress and an ingress cell together is remembered.
+
+use std::collections::HashMap;
+
+use super::traffic_set::{Line, TrafficId, Traffics};
+
+/// What becomes of all traffic between two endpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cell {
+    /// What is let through.
+    pub allow: TrafficId,
+    /// What is refused with an answer.
+    pub reject: TrafficId,
+}
+
+/// An interned cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CellId(pub u32);
+
+/// Interned cells, shared by everything that is compared.
+#[derive(Debug)]
+pub struct Cells {
+    /// The sets they are made of.
+    pub traffics: Traffics,
+    list: Vec<Cell>,
+    ids: HashMap<Cell, CellId>,
+    both: HashMap<(CellId, CellId), CellId>,
+}
+
+// === impl CellId ===
+
+impl CellId {
+    /// Everything is dropped.
+    pub const NOTHING: CellId = CellId(0);
+    /// Everything is let through.
+    pub const ALL: CellId = CellId(1);
+}
+
+// === impl Cells ===
+
+impl Cells {
+    /// With the two that are always there.
+    pub fn new(line: Line) -> Self {
+        let mut cells = Cells {
+            traffics: Traffics::new(line),
+            list: Vec::new(),
+            ids: HashMap::new(),
+            both: HashMap::new(),
+        };
+        cells.intern(Cell { allow: Traffics::EMPTY, reject: Traffics::EMPTY });
+        cells.intern(Cell { allow: Traffics::ALL, reject: Traffics::EMPTY });
+        cells
+    }
+
+    /// A cell's number.
+    pub fn intern(&mut self, cell: Cell) -> CellId {
+        let fresh = CellId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
+        let id = *self.ids.entry(cell).or_insert(fresh);
+        if id == fresh {
+            self.list.push(cell);
+        }
+        id
+    }
+
+    /// A number's cell.
+    pub fn get(&self, id: CellId) -> Cell {
+        self.list[id.0 as usize]
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there are none, which never happens.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// What the source's side and the destination's side come to: whoever refuses first says how.
+    pub fn both(&mut self, egress: CellId, ingress: CellId) -> CellId {
+        match (egress, ingress) {
+            (CellId::NOTHING, _) => return CellId::NOTHING,
+            (CellId::ALL, other) | (other, CellId::ALL) => return other,
+            _ => {}
+        }
+        if let Some(known) = self.both.get(&(egress, ingress)) {
+            return *known;
+        }
+        let (out, into) = (self.get(egress), self.get(ingress));
+        let allow = self.traffics.and(out.allow, into.allow);
+        let refused = self.traffics.and(out.allow, into.reject);
+        let reject = self.traffics.or(out.reject, refused);
+        let id = self.intern(Cell { allow, reject });
+        self.both.insert((egress, ingress), id);
+        id
+    }
+
+    /// What either of two lets through; how the rest is refused is as the first says.
+    pub fn either(&mut self, one: CellId, other: CellId) -> CellId {
+        if one == other {
+            return one;
+        }
+        let (a, b) = (self.get(one), self.get(other));
+        let allow = self.traffics.or(a.allow, b.allow);
+        let refused = self.traffics.or(a.reject, b.reject);
+        let reject = self.traffics.minus(refused, allow);
+        self.intern(Cell { allow, reject })
+    }
+}

@@ -1,0 +1,330 @@
+//! Who reaches whom, exactly and for all traffic at once, without asking about a single connection.
+//!
+//! ```text
+//!   pods, hosts, addresses ──► groups ──► programs ──► classes ──► rows
+//!                              (labels    (the rules   (no rule     (what a program says
+//!                               asked)     that apply)  tells apart) about every class)
+//! ```
+//!
+//! The pipeline of `palisade_model::evaluate` is run once for each program and each combination of its rules that some
+//! class is named by, on sets of traffic instead of one connection. Pairs of pods are never looked at: what two pods may
+//! do is two rows and one remembered operation. The plain evaluator is the judge: `tests/reach.rs`.
+//!
+//! What this does not know is what concerns two endpoints because they are near: a pod and itself, a pod and its own
+//! node. [`Reach::between`] does, for two of them.
+
+pub mod cells;
+pub mod cuts;
+mod groups;
+mod members;
+mod programs;
+mod rows;
+pub mod traffic_set;
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::ops::Range;
+
+use palisade_model::address::Family;
+use palisade_model::flow::{Party, Who};
+use palisade_model::matching::{Context, Parties};
+use palisade_model::options::{Options, SelfTraffic};
+use palisade_model::policy::Direction;
+use palisade_model::snapshot::Snapshot;
+
+use cells::{CellId, Cells};
+use cuts::Cuts;
+use groups::{DestinationId, Groups, Whose, number};
+use members::{Lookup, Spans};
+use programs::{Held, Program, Programs, RuleAt};
+use rows::Runner;
+pub use rows::{Decider, Row};
+use traffic_set::{TrafficId, Traffics};
+
+/// Endpoints that no rule tells apart, and that no rule applies to differently.
+#[derive(Debug, Clone, Copy)]
+pub struct Class {
+    /// A group of it that stands for all.
+    group: u32,
+    /// The programs of it, by direction.
+    programs: [u32; 2],
+}
+
+/// All pairs of endpoints of one family of addresses.
+#[derive(Debug)]
+pub struct Reach<'s> {
+    groups: Groups<'s>,
+    classes: Vec<Class>,
+    /// For each group its class.
+    class_of: Vec<u32>,
+    /// The classes of outside addresses, one for each interval in order.
+    outside: Range<u32>,
+    programs: [Vec<Program>; 2],
+    rows: [Vec<Row>; 2],
+    /// Peer sets as intervals of classes.
+    peers: Vec<Spans>,
+    destinations: Vec<DestinationId>,
+}
+
+/// Who decided about a part of the traffic between two endpoints, on one side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reason {
+    /// Who decided: the rule, if it is one, by its place.
+    pub decider: Decider,
+    /// That rule.
+    pub rule: Option<RuleAt>,
+    /// About what.
+    pub about: TrafficId,
+}
+
+// === impl Reach ===
+
+impl<'s> Reach<'s> {
+    /// Works it out. Whoever compares several shares the cuts and the cells.
+    pub fn new(
+        snapshot: &'s Snapshot,
+        options: &Options,
+        family: Family,
+        cuts: &Cuts,
+        cells: &mut Cells,
+    ) -> Self {
+        let context = Context { snapshot, options: *options };
+        let groups = Groups::new(context, family, cuts);
+        let programs = Programs::new(&groups, Lookup::new(&groups, cuts), cells);
+        let (classes, class_of) = classify(&groups, &programs);
+        let starts: Vec<u32> = classes.iter().map(|class| class.group).collect();
+        let outside = number(starts.partition_point(|group| *group < groups.outside().start));
+        // Classes are numbered by the group that stands for each, so that an interval of groups is one of classes.
+        let peers = programs.peer_sets.iter().map(|spans| of_classes(spans, &starts)).collect();
+        let destinations = classes.iter().map(|class| groups.get(class.group).destination).collect();
+        let mut reach = Reach {
+            outside: outside..number(classes.len()),
+            groups,
+            classes,
+            class_of,
+            programs: programs.list,
+            rows: [Vec::new(), Vec::new()],
+            peers,
+            destinations,
+        };
+        for direction in Direction::BOTH {
+            let at = direction as usize;
+            let count = reach.len();
+            let rows = reach.with_runner(cells, |runner, reach| {
+                let row = |program| runner.row(program, direction == Direction::Egress, count);
+                reach.programs[at].iter().map(row).collect()
+            });
+            reach.rows[at] = rows;
+        }
+        reach
+    }
+
+    fn with_runner<T>(&self, cells: &mut Cells, run: impl FnOnce(&mut Runner<'_>, &Self) -> T) -> T {
+        let carried = |held: &Held, destination: DestinationId, traffics: &mut Traffics| {
+            let rule = &self.snapshot().policies()[held.at.policy].rules[held.at.rule];
+            programs::carried(rule, self.groups.destination(destination), traffics)
+        };
+        let mut runner = Runner {
+            cells,
+            family: self.groups.family,
+            peers: &self.peers,
+            destinations: &self.destinations,
+            carried: &carried,
+        };
+        run(&mut runner, self)
+    }
+
+    /// The cluster.
+    pub fn snapshot(&self) -> &'s Snapshot {
+        self.groups.context.snapshot
+    }
+
+    /// Which family of addresses this is about.
+    pub fn family(&self) -> Family {
+        self.groups.family
+    }
+
+    /// How many classes there are.
+    pub fn len(&self) -> u32 {
+        number(self.classes.len())
+    }
+
+    /// Whether there are none; there is always an outside.
+    pub fn is_empty(&self) -> bool {
+        self.classes.is_empty()
+    }
+
+    /// The classes of outside addresses, one for each interval.
+    pub fn outside(&self) -> Range<u32> {
+        self.outside.clone()
+    }
+
+    /// A pod's class; `None` when it has no address of this family, or is over.
+    pub fn of_pod(&self, pod: usize) -> Option<u32> {
+        self.groups.of_pod(pod).map(|group| self.class_of[group as usize])
+    }
+
+    /// A node's class.
+    pub fn of_node(&self, node: usize) -> Option<u32> {
+        self.groups.of_node(node).map(|group| self.class_of[group as usize])
+    }
+
+    /// The class of an address that is nobody's.
+    pub fn of_address(&self, address: IpAddr, cuts: &Cuts) -> u32 {
+        self.outside.start + number(cuts.interval_of(address))
+    }
+
+    /// Whether a class is pods of the pod network or external entities, not hosts or addresses.
+    pub fn is_pods(&self, class: u32) -> bool {
+        matches!(self.groups.get(self.classes[class as usize].group).whose, Whose::Pods(..))
+    }
+
+    /// What the side of one class says about another, in a direction.
+    pub fn side(&self, direction: Direction, class: u32, peer: u32) -> CellId {
+        self.row(direction, class).at(peer)
+    }
+
+    /// What the side of one class says about everybody.
+    pub fn row(&self, direction: Direction, class: u32) -> &Row {
+        let program = self.classes[class as usize].programs[direction as usize];
+        &self.rows[direction as usize][program as usize]
+    }
+
+    /// Which row a class has; classes with the same number say the same.
+    pub fn row_number(&self, direction: Direction, class: u32) -> u32 {
+        self.classes[class as usize].programs[direction as usize]
+    }
+
+    /// All rows of a direction.
+    pub fn rows(&self, direction: Direction) -> &[Row] {
+        &self.rows[direction as usize]
+    }
+
+    /// What becomes of traffic between two classes, as far as policies tell.
+    pub fn cell(&self, source: u32, destination: u32, cells: &mut Cells) -> CellId {
+        let egress = self.side(Direction::Egress, source, destination);
+        let ingress = self.side(Direction::Ingress, destination, source);
+        cells.both(egress, ingress)
+    }
+
+    /// What becomes of traffic between two of the cluster's own, with what they are to each other.
+    pub fn between(&self, source: Who, destination: Who, cells: &mut Cells) -> Option<CellId> {
+        let (from, to) = (self.class(source)?, self.class(destination)?);
+        if self.is_itself(source, destination) {
+            return Some(CellId::ALL);
+        }
+        Some(match self.is_own_node(source, destination) {
+            true => self.side(Direction::Egress, from, to),
+            false => self.cell(from, to, cells),
+        })
+    }
+
+    /// The class of a pod or a node.
+    pub fn class(&self, who: Who) -> Option<u32> {
+        match who {
+            Who::Pod(pod) => self.of_pod(pod),
+            Who::Node(node) => self.of_node(node),
+            Who::Outside => None,
+        }
+    }
+
+    /// Whether the two are one: nobody can be cut off from itself.
+    pub fn is_itself(&self, source: Who, destination: Who) -> bool {
+        let context = &self.groups.context;
+        if context.options.self_traffic != SelfTraffic::Allow {
+            return false;
+        }
+        let node = |who| context.node_of(Party { who, address: None });
+        match (source, node(source)) {
+            (_, Some(own)) => node(destination) == Some(own),
+            (Who::Pod(pod), None) => {
+                source == destination && Parties::pod(context.snapshot, pod).stand_in == false
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the source is the node that the destination, a pod of the pod network, runs on.
+    pub fn is_own_node(&self, source: Who, destination: Who) -> bool {
+        let context = &self.groups.context;
+        match destination {
+            Who::Pod(pod) if !Parties::pod(context.snapshot, pod).host_network => {
+                context.is_own_node(Party { who: source, address: None }, pod)
+            }
+            _ => false,
+        }
+    }
+
+    /// Who decides about which traffic between two classes, on the side of one of them.
+    pub fn reasons(&self, direction: Direction, class: u32, peer: u32, cells: &mut Cells) -> Vec<Reason> {
+        let program = self.classes[class as usize].programs[direction as usize];
+        let program = &self.programs[direction as usize][program as usize];
+        let destination = self.destinations[peer as usize];
+        let mut reasons = Vec::new();
+        self.with_runner(cells, |runner, _| {
+            let active = runner.active(program, peer);
+            runner.run(program, &active, destination, |decider, about| {
+                let rule = match decider {
+                    Decider::Rule(at, _) => Some(program.rules[at].at),
+                    _ => None,
+                };
+                reasons.push(Reason { decider, rule, about });
+            });
+        });
+        reasons
+    }
+}
+
+/// Puts groups together that every peer set holds or does not hold alike, and that have the same programs.
+///
+/// Which sets hold a group is a sum of one random number for each of them: two groups with different sets have the same
+/// sum once in 2^128.
+fn classify(groups: &Groups<'_>, programs: &Programs) -> (Vec<Class>, Vec<u32>) {
+    let mut changes: Vec<u128> = vec![0; groups.len() + 1];
+    for (set, spans) in (0_u64..).zip(&programs.peer_sets) {
+        let mark = u128::from(mixed(2 * set)) << 64 | u128::from(mixed(2 * set + 1));
+        for (first, last) in spans {
+            let (start, end) = (*first as usize, *last as usize + 1);
+            changes[start] = changes[start].wrapping_add(mark);
+            changes[end] = changes[end].wrapping_sub(mark);
+        }
+    }
+    let outside = groups.outside().start;
+    let mut known: HashMap<(u128, [u32; 2], DestinationId, bool), u32> = HashMap::new();
+    let (mut classes, mut class_of) = (Vec::new(), Vec::with_capacity(groups.len()));
+    let mut sum = 0_u128;
+    for (at, group) in (0..).zip(groups.iter()) {
+        sum = sum.wrapping_add(changes[at as usize]);
+        let own = [programs.of_group[0][at as usize], programs.of_group[1][at as usize]];
+        let fresh = number(classes.len());
+        let pods = matches!(group.whose, Whose::Pods(..));
+        let class = match at < outside {
+            true => *known.entry((sum, own, group.destination, pods)).or_insert(fresh),
+            // Intervals are few, and stay in their order.
+            false => fresh,
+        };
+        if class == fresh {
+            classes.push(Class { group: at, programs: own });
+        }
+        class_of.push(class);
+    }
+    (classes, class_of)
+}
+
+/// A number that looks like a random one (splitmix64).
+fn mixed(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Intervals of groups as intervals of the classes whose first group is in them.
+fn of_classes(spans: &Spans, starts: &[u32]) -> Spans {
+    let class = |spans: &(u32, u32)| {
+        let first = starts.partition_point(|start| *start < spans.0);
+        let after = starts.partition_point(|start| *start <= spans.1);
+        (first < after).then(|| (number(first), number(after) - 1))
+    };
+    members::spans(spans.iter().filter_map(class).collect())
+}

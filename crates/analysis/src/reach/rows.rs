@@ -1,0 +1,241 @@
+//! What a program says about everybody at the other end, as runs of classes that get the same.
+//!
+//! Peers are intervals of classes, so that one sweep over their ends meets every combination of rules that some class
+//! is named by, once; what a combination comes to is remembered.
+
+use std::collections::HashMap;
+
+use palisade_model::address::Family;
+use palisade_model::policy::Action;
+use palisade_model::traffic::{PortRange, Protocol};
+
+use super::cells::{Cell, CellId, Cells};
+use super::groups::DestinationId;
+use super::members::Spans;
+use super::programs::{Carried, Effect, Held, Program};
+use super::traffic_set::{TrafficId, Traffics};
+
+/// For every class, in runs: the first class of each run, and what all of it gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row(Box<[(u32, CellId)]>);
+
+/// Who decided about some traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Decider {
+    /// This rule of the program; what it does.
+    Rule(usize, Action),
+    /// Nobody allowed it, and the endpoint is isolated.
+    Isolation,
+    /// Nobody had anything to say: it is let through.
+    Nobody,
+    /// It is neighbour discovery, which no policy is about.
+    NeighbourDiscovery,
+}
+
+/// What is needed to run programs.
+pub(super) struct Runner<'r> {
+    pub cells: &'r mut Cells,
+    pub family: Family,
+    /// Peer sets as intervals of classes.
+    pub peers: &'r [Spans],
+    /// For each class what rules ask about it as a destination.
+    pub destinations: &'r [DestinationId],
+    /// What a rule is about, for a destination: by program rule.
+    pub carried: &'r dyn Fn(&Held, DestinationId, &mut Traffics) -> TrafficId,
+}
+
+// === impl Row ===
+
+impl Row {
+    /// What a class gets.
+    pub fn at(&self, class: u32) -> CellId {
+        let after = self.0.partition_point(|(first, _)| *first <= class);
+        self.0[after.saturating_sub(1)].1
+    }
+
+    /// The runs: the first class, and what all up to the next run get.
+    pub fn runs(&self) -> &[(u32, CellId)] {
+        &self.0
+    }
+}
+
+// === impl Runner ===
+
+impl Runner<'_> {
+    /// What a program says about every class. `out` says whether the class is the destination.
+    pub fn row(&mut self, program: &Program, out: bool, classes: u32) -> Row {
+        // Where rules begin and end to be about somebody: (class, rule, begins).
+        let mut ends: Vec<(u32, u32, bool)> = Vec::new();
+        for (rule, held) in (0..).zip(&program.rules) {
+            for (first, last) in &*self.peers[held.peers.0 as usize] {
+                ends.push((*first, rule, true));
+                ends.push((last + 1, rule, false));
+            }
+        }
+        ends.sort_unstable();
+        let by_destination = out && program.rules.iter().any(|held| held.carried == Carried::ByDestination);
+        let mut known: HashMap<(Vec<u32>, DestinationId), CellId> = HashMap::new();
+        let mut active: Vec<u32> = Vec::new();
+        let mut runs: Vec<(u32, CellId)> = Vec::new();
+        let (mut class, mut next) = (0, 0);
+        while class < classes {
+            while let Some((_, rule, begins)) = ends.get(next).filter(|(at, ..)| *at <= class) {
+                match (active.binary_search(rule), begins) {
+                    (Err(at), true) => active.insert(at, *rule),
+                    (Ok(at), false) => {
+                        active.remove(at);
+                    }
+                    _ => {}
+                }
+                next += 1;
+            }
+            let mut until = ends.get(next).map_or(classes, |(at, ..)| (*at).min(classes));
+            let mut destination = DestinationId(0);
+            if by_destination {
+                destination = self.destinations[class as usize];
+                let alike = self.destinations[class as usize..until as usize].iter();
+                let alike = alike.take_while(|other| **other == destination).count();
+                until = class + u32::try_from(alike).unwrap_or(u32::MAX);
+            }
+            let key = (active.clone(), destination);
+            let cell = match known.get(&key) {
+                Some(cell) => *cell,
+                None => {
+                    let cell = self.run(program, &active, destination, |_, _| {});
+                    known.insert(key, cell);
+                    cell
+                }
+            };
+            if runs.last().is_none_or(|(_, last)| *last != cell) {
+                runs.push((class, cell));
+            }
+            class = until;
+        }
+        Row(runs.into())
+    }
+
+    /// The rules of a program that are about a class.
+    pub fn active(&self, program: &Program, class: u32) -> Vec<u32> {
+        let names = |held: &Held| {
+            let spans = &self.peers[held.peers.0 as usize];
+            let after = spans.partition_point(|(first, _)| *first <= class);
+            after > 0 && class <= spans[after - 1].1
+        };
+        (0..).zip(&program.rules).filter(|(_, held)| names(held)).map(|(at, _)| at).collect()
+    }
+
+    /// The pipeline, for all traffic at once: the rules that are about the peer, in order, to a destination. Tells who
+    /// decided what.
+    pub fn run(
+        &mut self,
+        program: &Program,
+        active: &[u32],
+        destination: DestinationId,
+        mut decided: impl FnMut(Decider, TrafficId),
+    ) -> CellId {
+        let mut state = State { undecided: Traffics::ALL, allow: Traffics::EMPTY, reject: Traffics::EMPTY };
+        let discovery = self.discovery();
+        if discovery != Traffics::EMPTY {
+            decided(Decider::NeighbourDiscovery, discovery);
+            state.undecided = self.cells.traffics.minus(Traffics::ALL, discovery);
+            state.allow = discovery;
+        }
+        let at = |rule: &u32| *rule as usize;
+        let tiers = active.partition_point(|rule| at(rule) < program.tiers);
+        let union = active.partition_point(|rule| at(rule) < program.union);
+        self.first_match(program, &active[..tiers], destination, &mut state, &mut decided);
+        if program.isolated {
+            for rule in &active[tiers..union] {
+                let held = &program.rules[at(rule)];
+                let hit = self.hit(held, destination, state.undecided);
+                if hit != Traffics::EMPTY {
+                    decided(Decider::Rule(at(rule), Action::Allow), hit);
+                    state.allow = self.cells.traffics.or(state.allow, hit);
+                }
+            }
+            let denied = self.cells.traffics.minus(state.undecided, state.allow);
+            if denied != Traffics::EMPTY {
+                decided(Decider::Isolation, denied);
+            }
+        } else {
+            self.first_match(program, &active[union..], destination, &mut state, &mut decided);
+            if state.undecided != Traffics::EMPTY {
+                decided(Decider::Nobody, state.undecided);
+            }
+            state.allow = self.cells.traffics.or(state.allow, state.undecided);
+        }
+        self.cells.intern(Cell { allow: state.allow, reject: state.reject })
+    }
+
+    /// The first rule that matches decides; what is passed is undecided afterwards, as is what nobody matched.
+    fn first_match(
+        &mut self,
+        program: &Program,
+        rules: &[u32],
+        destination: DestinationId,
+        state: &mut State,
+        decided: &mut impl FnMut(Decider, TrafficId),
+    ) {
+        let mut passed = Traffics::EMPTY;
+        for rule in rules {
+            let at = *rule as usize;
+            let held = &program.rules[at];
+            let hit = self.hit(held, destination, state.undecided);
+            if hit == Traffics::EMPTY {
+                continue;
+            }
+            let traffics = &mut self.cells.traffics;
+            state.undecided = traffics.minus(state.undecided, hit);
+            match held.effect {
+                Effect::Act(action) => {
+                    decided(Decider::Rule(at, action), hit);
+                    match action {
+                        Action::Allow => state.allow = traffics.or(state.allow, hit),
+                        Action::Deny => {}
+                        Action::Reject => state.reject = traffics.or(state.reject, hit),
+                        Action::Pass => passed = traffics.or(passed, hit),
+                    }
+                }
+                Effect::AllowTcp => {
+                    let tcp = traffics.line().of(Protocol::Tcp);
+                    let tcp = traffics.intern(tcp);
+                    let (allowed, denied) = (traffics.and(hit, tcp), traffics.minus(hit, tcp));
+                    for (action, part) in [(Action::Allow, allowed), (Action::Deny, denied)] {
+                        if part != Traffics::EMPTY {
+                            decided(Decider::Rule(at, action), part);
+                        }
+                    }
+                    state.allow = traffics.or(state.allow, allowed);
+                }
+            }
+        }
+        state.undecided = self.cells.traffics.or(state.undecided, passed);
+    }
+
+    fn hit(&mut self, held: &Held, destination: DestinationId, undecided: TrafficId) -> TrafficId {
+        let about = match held.carried {
+            Carried::Always(traffic) => traffic,
+            Carried::ByDestination => (self.carried)(held, destination, &mut self.cells.traffics),
+        };
+        self.cells.traffics.and(about, undecided)
+    }
+
+    /// Neighbour discovery: without it no address of IPv6 is ever found.
+    fn discovery(&mut self) -> TrafficId {
+        match self.family {
+            Family::V4 => Traffics::EMPTY,
+            Family::V6 => {
+                let places = (133 << 8)..=(137 << 8 | 255);
+                let set = self.cells.traffics.line().places(Protocol::Icmp, places, PortRange::ALL);
+                self.cells.traffics.intern(set)
+            }
+        }
+    }
+}
+
+/// How far a pipeline has come.
+struct State {
+    undecided: TrafficId,
+    allow: TrafficId,
+    reject: TrafficId,
+}

@@ -1,0 +1,102 @@
+//! What is worked out for all connections at once is what the plain evaluator says about each of them.
+
+// clippy.toml lets tests unwrap, and does not know that all of this file is one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod judge;
+#[path = "../../engine/tests/pool/mod.rs"]
+mod pool;
+#[path = "../../engine/tests/universe/mod.rs"]
+mod universe;
+#[path = "../../engine/tests/walk/mod.rs"]
+mod walk;
+#[path = "../../engine/tests/world/mod.rs"]
+mod world;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use palisade_model::policy::{Action, Direction, Isolation, Peers, Placement, TrafficMatches};
+use palisade_model::snapshot::Snapshot;
+
+use judge::{Ask, agrees};
+use pool::{Dice, pool};
+use universe::{cluster, everybody, peers, policy, rule, subjects, tier, traffic};
+use world::{State, objects, options};
+
+const ACTIONS: [Action; 4] = [Action::Allow, Action::Deny, Action::Reject, Action::Pass];
+
+fn state(items: impl IntoIterator<Item = palisade_engine::Item>) -> State {
+    items.into_iter().map(|item| (item.key(), item)).collect()
+}
+
+#[test]
+fn every_peer_with_every_traffic_in_either_direction() {
+    let mut asked = 0;
+    let ends =
+        || peers().into_iter().flat_map(|peers| traffic().into_iter().map(move |t| (peers.clone(), t)));
+    let all = ends().flat_map(|end| Direction::BOTH.map(|direction| (end.clone(), direction)));
+    for (at, ((peers, traffic), direction)) in all.enumerate() {
+        // Stages, actions and options take turns.
+        let (stage, action) = (at % 6, ACTIONS[at / 6 % 4]);
+        let mut state = state(cluster());
+        let mut put = |item: palisade_engine::Item| drop(state.insert(item.key(), item));
+        let subjects = everybody();
+        let end = (peers, traffic);
+        match [10, 251, 253, 254, 0].get(stage) {
+            Some(number) => {
+                let rules = vec![rule(direction, &subjects, action, end)];
+                put(policy("p", tier(*number, 5.0), Vec::new(), rules));
+            }
+            None => {
+                let isolation = Isolation { subjects: Arc::clone(&subjects), direction };
+                let rules = vec![rule(direction, &subjects, Action::Allow, end)];
+                put(policy("p", Placement::Union, vec![isolation], rules));
+            }
+        }
+        // Behind it everything is refused, so that one sees what it lets through.
+        let all = (Peers::Any, TrafficMatches::Any);
+        put(policy(
+            "end",
+            tier(254, 1000.0),
+            Vec::new(),
+            vec![rule(direction, &subjects, Action::Deny, all)],
+        ));
+        asked += agrees(&Snapshot::new(objects(&state)), &options(at), Ask::Fast);
+    }
+    assert!(asked > 500_000, "{asked}");
+}
+
+#[test]
+fn every_subject_in_every_stage() {
+    let all = (Peers::Any, TrafficMatches::Any);
+    for (at, subjects) in subjects().into_iter().enumerate() {
+        for (number, action) in [(10, ACTIONS[at % 4]), (254, Action::Reject), (0, Action::Pass)] {
+            let mut state = state(cluster());
+            for direction in Direction::BOTH {
+                let rules = vec![rule(direction, &subjects, action, all.clone())];
+                let item = policy(direction.as_str(), tier(number, 5.0), Vec::new(), rules);
+                state.insert(item.key(), item);
+            }
+            agrees(&Snapshot::new(objects(&state)), &options(at), Ask::Plainly);
+        }
+    }
+}
+
+#[test]
+fn random_worlds_of_all_dialects() {
+    let pool = pool();
+    let mut asked = 0;
+    for seed in 0..200 {
+        let mut dice = Dice(seed);
+        let mut state: State = BTreeMap::new();
+        for versions in &pool {
+            if dice.roll(4) > 0 {
+                let item = versions[dice.roll(versions.len())].clone();
+                state.insert(item.key(), item);
+            }
+        }
+        asked += agrees(&Snapshot::new(objects(&state)), &options(dice.roll(8)), Ask::Fast);
+    }
+    assert!(asked > 500_000, "{asked}");
+}
