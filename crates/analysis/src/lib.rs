@@ -2,5 +2,6 @@
 //! ([`policy_test`]).
 
 pub mod lint;
+pub mod map;
 pub mod policy_test;
 pub mod reach;

@@ -11,11 +11,14 @@
 //! do is two rows and one remembered operation. The plain evaluator is the judge: `tests/reach.rs`.
 //!
 //! What this does not know is what concerns two endpoints because they are near: a pod and itself, a pod and its own
-//! node. [`Reach::between`] does, for two of them.
+//! node. [`Reach::between`] does, for two of them. Neighbour discovery, which no policy is about, is what rules say about
+//! such ICMP: no connection between two endpoints is meant by it.
 
 pub mod cells;
+pub mod connections;
 pub mod cuts;
 mod groups;
+mod matrix;
 mod members;
 mod programs;
 mod rows;
@@ -35,6 +38,7 @@ use palisade_model::snapshot::Snapshot;
 use cells::{CellId, Cells};
 use cuts::Cuts;
 use groups::{DestinationId, Groups, Whose, number};
+pub use matrix::Matrix;
 use members::{Lookup, Spans};
 use programs::{Held, Program, Programs, RuleAt};
 use rows::Runner;
@@ -124,13 +128,8 @@ impl<'s> Reach<'s> {
             let rule = &self.snapshot().policies()[held.at.policy].rules[held.at.rule];
             programs::carried(rule, self.groups.destination(destination), traffics)
         };
-        let mut runner = Runner {
-            cells,
-            family: self.groups.family,
-            peers: &self.peers,
-            destinations: &self.destinations,
-            carried: &carried,
-        };
+        let mut runner =
+            Runner { cells, peers: &self.peers, destinations: &self.destinations, carried: &carried };
         run(&mut runner, self)
     }
 
@@ -237,9 +236,7 @@ impl<'s> Reach<'s> {
         let node = |who| context.node_of(Party { who, address: None });
         match (source, node(source)) {
             (_, Some(own)) => node(destination) == Some(own),
-            (Who::Pod(pod), None) => {
-                source == destination && Parties::pod(context.snapshot, pod).stand_in == false
-            }
+            (Who::Pod(pod), None) => source == destination && !Parties::pod(context.snapshot, pod).stand_in,
             _ => false,
         }
     }

@@ -5,9 +5,8 @@
 
 use std::collections::HashMap;
 
-use palisade_model::address::Family;
 use palisade_model::policy::Action;
-use palisade_model::traffic::{PortRange, Protocol};
+use palisade_model::traffic::Protocol;
 
 use super::cells::{Cell, CellId, Cells};
 use super::groups::DestinationId;
@@ -28,14 +27,11 @@ pub enum Decider {
     Isolation,
     /// Nobody had anything to say: it is let through.
     Nobody,
-    /// It is neighbour discovery, which no policy is about.
-    NeighbourDiscovery,
 }
 
 /// What is needed to run programs.
 pub(super) struct Runner<'r> {
     pub cells: &'r mut Cells,
-    pub family: Family,
     /// Peer sets as intervals of classes.
     pub peers: &'r [Spans],
     /// For each class what rules ask about it as a destination.
@@ -134,12 +130,6 @@ impl Runner<'_> {
         mut decided: impl FnMut(Decider, TrafficId),
     ) -> CellId {
         let mut state = State { undecided: Traffics::ALL, allow: Traffics::EMPTY, reject: Traffics::EMPTY };
-        let discovery = self.discovery();
-        if discovery != Traffics::EMPTY {
-            decided(Decider::NeighbourDiscovery, discovery);
-            state.undecided = self.cells.traffics.minus(Traffics::ALL, discovery);
-            state.allow = discovery;
-        }
         let at = |rule: &u32| *rule as usize;
         let tiers = active.partition_point(|rule| at(rule) < program.tiers);
         let union = active.partition_point(|rule| at(rule) < program.union);
@@ -218,18 +208,6 @@ impl Runner<'_> {
             Carried::ByDestination => (self.carried)(held, destination, &mut self.cells.traffics),
         };
         self.cells.traffics.and(about, undecided)
-    }
-
-    /// Neighbour discovery: without it no address of IPv6 is ever found.
-    fn discovery(&mut self) -> TrafficId {
-        match self.family {
-            Family::V4 => Traffics::EMPTY,
-            Family::V6 => {
-                let places = (133 << 8)..=(137 << 8 | 255);
-                let set = self.cells.traffics.line().places(Protocol::Icmp, places, PortRange::ALL);
-                self.cells.traffics.intern(set)
-            }
-        }
     }
 }
 

@@ -77,9 +77,11 @@ impl Line {
     /// Destination ports (or the places of another protocol) from any source port that a rule for this range matches:
     /// a question that names none is matched by a rule for all the ports that hosts open connections from.
     pub fn places(&self, protocol: Protocol, places: RangeInclusive<u16>, from: PortRange) -> TrafficSet {
+        // Nobody connects to port 0: it goes with port 1, so that sets which differ in nothing else are equal.
+        let first = if protocol.has_ports() && *places.start() == 1 { 0 } else { *places.start() };
         let at = |layer: u32| {
             let base = layer * WIDTH * 5 + index(protocol) * WIDTH;
-            (base + u32::from(*places.start()), base + u32::from(*places.end()))
+            (base + u32::from(first), base + u32::from(*places.end()))
         };
         let mut pieces = Vec::new();
         let whole = from == PortRange::ALL;

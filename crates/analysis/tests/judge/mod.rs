@@ -57,6 +57,10 @@ pub fn agrees(snapshot: &Snapshot, options: &Options, ask: Ask) -> usize {
                 let (allow, reject) = (cells.traffics.set(cell.allow), cells.traffics.set(cell.reject));
                 for place in places(&cells) {
                     let traffic = cells.traffics.line().traffic(place);
+                    // Neighbour discovery is no connection between two endpoints.
+                    if family == Family::V6 && matches!(traffic.icmp, Some((133..=137, _))) {
+                        continue;
+                    }
                     let party = |end: &End| Party { who: end.0, address: end.2 };
                     let flow =
                         Flow { source: party(source), destination: party(destination), traffic, via: None };
@@ -127,10 +131,16 @@ fn places(cells: &Cells) -> BTreeSet<u32> {
         {
             places.extend([*first, *last]);
             places.extend(first.checked_sub(1));
+            places.insert(last + 1);
+            places.insert(first + 1);
         }
     }
     // Places that stand for no traffic: IGMP has 257, and sports are for protocols with ports.
     let line = cells.traffics.line();
-    places.retain(|place| line.place(line.traffic(*place), false) == *place);
+    // Nobody connects to port 0.
+    places.retain(|place| {
+        let traffic = line.traffic(*place);
+        line.place(traffic, false) == *place && !(traffic.protocol.has_ports() && traffic.port == 0)
+    });
     places
 }

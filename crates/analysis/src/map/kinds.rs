@@ -1,0 +1,258 @@
+//! Workloads whose pods are of the same classes, and what one kind may send another.
+
+use std::collections::HashMap;
+
+use palisade_model::address::Family;
+use palisade_model::flow::Who;
+use palisade_model::policy::Direction;
+use palisade_model::snapshot::Snapshot;
+use smol_str::SmolStr;
+
+use super::workloads::Workload;
+use super::{Map, allowed};
+use crate::reach::cells::Cells;
+use crate::reach::traffic_set::{TrafficId, Traffics};
+use crate::reach::{Matrix, Reach};
+
+/// What some pods may send others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Entry {
+    /// What is let through between some pods of the two, over the family that they prefer.
+    pub allowed: TrafficId,
+    /// The same over the other family, where they have both and it is something else.
+    pub other: Option<TrafficId>,
+    /// Whether all pairs of pods are alike.
+    pub uniform: bool,
+}
+
+/// What a pod is to a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Profile {
+    /// Its class in each family.
+    classes: [Option<u32>; 2],
+    /// Whether it has no address yet, so that it goes along with the other end.
+    unaddressed: bool,
+    /// Whether its first address is of IPv6.
+    six_first: bool,
+}
+
+/// The kinds of all workloads.
+#[derive(Debug)]
+pub struct Kinds {
+    /// For each workload its kind.
+    of: Vec<u32>,
+    /// The different pods of each kind.
+    profiles: Vec<Vec<Profile>>,
+    /// Where a workload's host-network pods are, if it has any.
+    hosts: Vec<Option<Vec<SmolStr>>>,
+}
+
+// === impl Entry ===
+
+impl Entry {
+    /// Everything.
+    pub const ALL: Entry = Entry { allowed: Traffics::ALL, other: None, uniform: true };
+    /// Nothing.
+    pub const NOTHING: Entry = Entry { allowed: Traffics::EMPTY, other: None, uniform: true };
+
+    /// Whether nothing is let through, over either family.
+    pub fn is_nothing(&self) -> bool {
+        self.allowed == Traffics::EMPTY && self.other.is_none_or(|other| other == Traffics::EMPTY)
+    }
+
+    /// Over a family.
+    fn over_both(&self) -> [TrafficId; 2] {
+        [self.allowed, self.other.unwrap_or(self.allowed)]
+    }
+
+    fn of(over: [TrafficId; 2], uniform: bool) -> Self {
+        Entry { allowed: over[0], other: (over[1] != over[0]).then_some(over[1]), uniform }
+    }
+
+    /// What either of two lets through.
+    pub fn or(self, another: Entry, cells: &mut Cells) -> Entry {
+        let (one, two) = (self.over_both(), another.over_both());
+        let over = [0, 1].map(|at| cells.traffics.or(one[at], two[at]));
+        Entry::of(over, self.uniform && another.uniform && one == two)
+    }
+}
+
+// === impl Kinds ===
+
+impl Kinds {
+    /// Of these workloads.
+    pub fn of(snapshot: &Snapshot, workloads: &[Workload], reach: &[Reach<'_>; 2]) -> Self {
+        let mut known: HashMap<Vec<Profile>, u32> = HashMap::new();
+        let mut kinds = Kinds { of: Vec::new(), profiles: Vec::new(), hosts: Vec::new() };
+        for workload in workloads {
+            let profile = |pod: &usize| Profile {
+                classes: [reach[0].of_pod(*pod), reach[1].of_pod(*pod)],
+                unaddressed: snapshot.pods()[*pod].addresses.is_empty(),
+                six_first: snapshot.pods()[*pod].addresses.first().is_some_and(std::net::IpAddr::is_ipv6),
+            };
+            let mut profiles: Vec<Profile> = workload.pods.iter().map(profile).collect();
+            profiles.sort_unstable();
+            profiles.dedup();
+            let fresh = u32::try_from(kinds.profiles.len()).unwrap_or(u32::MAX);
+            let kind = *known.entry(profiles).or_insert_with_key(|profiles| {
+                kinds.profiles.push(profiles.clone());
+                fresh
+            });
+            kinds.of.push(kind);
+            let on_hosts = workload.pods.iter().map(|pod| &snapshot.pods()[*pod]);
+            let on_hosts = on_hosts.filter(|pod| pod.host_network);
+            let nodes: Vec<SmolStr> = on_hosts.filter_map(|pod| pod.node.clone()).collect();
+            kinds.hosts.push((!nodes.is_empty()).then_some(nodes));
+        }
+        kinds
+    }
+
+    /// How many kinds there are.
+    pub fn len(&self) -> usize {
+        self.profiles.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.profiles.is_empty()
+    }
+
+    /// A workload's kind.
+    pub fn kind(&self, workload: usize) -> u32 {
+        self.of[workload]
+    }
+
+    /// Whether pods of a workload differ.
+    pub fn is_mixed(&self, workload: usize) -> bool {
+        self.profiles[self.of[workload] as usize].len() > 1
+    }
+
+    /// Whether a workload has pods in their nodes' network, so that it matters where the other end is.
+    pub fn is_host(&self, workload: usize) -> bool {
+        self.hosts[workload].is_some()
+    }
+
+    /// The classes of a workload's pods in a family.
+    pub fn classes(&self, workload: usize, family: Family) -> Vec<u32> {
+        let profiles = &self.profiles[self.of[workload] as usize];
+        let mut classes: Vec<u32> = profiles.iter().filter_map(|p| p.classes[family as usize]).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        classes
+    }
+
+    /// What pods of one workload may send pods of another, wherever they run.
+    pub fn entry(
+        &self,
+        source: usize,
+        destination: usize,
+        reach: &[Reach<'_>; 2],
+        cells: &mut Cells,
+    ) -> Entry {
+        self.between(self.of[source], self.of[destination], reach, cells)
+    }
+
+    /// The same for two kinds.
+    pub fn between(&self, source: u32, destination: u32, reach: &[Reach<'_>; 2], cells: &mut Cells) -> Entry {
+        let mut entry: Option<Entry> = None;
+        for from in &self.profiles[source as usize] {
+            for to in &self.profiles[destination as usize] {
+                if let Some(own) = profiles(from, to, reach, cells) {
+                    entry = Some(entry.map_or(own, |entry| entry.or(own, cells)));
+                }
+            }
+        }
+        entry.unwrap_or(Entry::NOTHING)
+    }
+
+    /// With what two workloads are to each other where pods of the one are the node of pods of the other.
+    pub fn with_nodes(
+        &self,
+        entry: Entry,
+        from: &Workload,
+        to: &Workload,
+        map: &Map<'_>,
+        cells: &mut Cells,
+    ) -> Entry {
+        let pods = map.snapshot.pods();
+        if !from.pods.iter().any(|pod| pods[*pod].host_network) {
+            return entry;
+        }
+        let mut entry = entry;
+        let homes: HashMap<&SmolStr, usize> = from
+            .pods
+            .iter()
+            .filter(|pod| pods[**pod].host_network)
+            .filter_map(|pod| Some((pods[*pod].node.as_ref()?, *pod)))
+            .collect();
+        for to in &to.pods {
+            let Some(from) = pods[*to].node.as_ref().and_then(|node| homes.get(node)) else { continue };
+            let (source, destination) = (Who::Pod(*from), Who::Pod(*to));
+            let near =
+                map.reach[0].is_itself(source, destination) || map.reach[0].is_own_node(source, destination);
+            if near && source != destination {
+                let family = map.snapshot.families((source, None), (destination, None)).first().copied();
+                let reach = &map.reach[family.unwrap_or(Family::V4) as usize];
+                if let Some(cell) = reach.between(source, destination, cells) {
+                    let own = Entry { allowed: allowed(cell, cells), other: None, uniform: true };
+                    entry = entry.or(own, cells);
+                }
+            }
+        }
+        entry
+    }
+}
+
+/// What a kind may send each kind: from the matrix, where pods of the two are of one sort; else `None`.
+pub(super) fn over_kind(
+    map: &Map<'_>,
+    source: u32,
+    matrices: &mut [Matrix<'_, '_>; 2],
+    cells: &mut Cells,
+) -> Vec<Option<Entry>> {
+    let kinds = &map.kinds;
+    let [from] = &kinds.profiles[source as usize][..] else { return vec![None; kinds.len()] };
+    let [four, six] = matrices;
+    let rows = [
+        from.classes[0].map(|class| four.from(class, cells)),
+        from.classes[1].map(|class| six.from(class, cells)),
+    ];
+    let entry = |to: &Vec<Profile>| {
+        let [to] = &to[..] else { return None };
+        let over = |family: usize| -> Option<TrafficId> {
+            Some(allowed(rows[family]?[to.classes[family]? as usize], cells))
+        };
+        Some(preferred(from, to, over).unwrap_or(Entry::NOTHING))
+    };
+    kinds.profiles.iter().map(entry).collect()
+}
+
+/// What one sort of pod may send another. `None` where they have no family in common.
+fn profiles(from: &Profile, to: &Profile, reach: &[Reach<'_>; 2], cells: &mut Cells) -> Option<Entry> {
+    let over = |family: usize| -> Option<TrafficId> {
+        let (from, to) = (from.classes[family]?, to.classes[family]?);
+        let egress = reach[family].side(Direction::Egress, from, to);
+        let ingress = reach[family].side(Direction::Ingress, to, from);
+        let cell = cells.both(egress, ingress);
+        Some(allowed(cell, cells))
+    };
+    preferred(from, to, over)
+}
+
+/// What two may do over the families that they have in common, the one that they prefer first.
+fn preferred(
+    from: &Profile,
+    to: &Profile,
+    mut over: impl FnMut(usize) -> Option<TrafficId>,
+) -> Option<Entry> {
+    // Two without any address: there is no family to be in, and no address that a rule could be about.
+    if from.unaddressed && to.unaddressed {
+        return over(0).map(|allowed| Entry::of([allowed; 2], true));
+    }
+    let first = usize::from(if from.unaddressed { to.six_first } else { from.six_first });
+    match (over(first), over(1 - first)) {
+        (None, None) => None,
+        (Some(only), None) | (None, Some(only)) => Some(Entry::of([only; 2], true)),
+        (Some(preferred), Some(other)) => Some(Entry::of([preferred, other], true)),
+    }
+}

@@ -1,0 +1,211 @@
+//! Who can talk to whom: every pair of workloads, and every workload with the outside, with exactly the traffic that both
+//! sides let through.
+//!
+//! Workloads whose pods are of the same classes are of one kind, and what two kinds may do is worked out once; a row is
+//! then looked up. Rows come one after the other and are never kept, so that the map of a large cluster is as large as
+//! its reader wants it to be.
+
+mod kinds;
+mod select;
+mod workloads;
+
+use std::net::IpAddr;
+
+use palisade_model::address::Family;
+use palisade_model::cluster::Pod;
+use palisade_model::flow::Who;
+use palisade_model::options::Options;
+use palisade_model::policy::Direction;
+use palisade_model::snapshot::{Objects, Snapshot};
+
+use crate::reach::Reach;
+use crate::reach::cells::{CellId, Cells};
+use crate::reach::connections::Connections;
+use crate::reach::cuts::Cuts;
+use crate::reach::traffic_set::{TrafficId, Traffics};
+pub use kinds::{Entry, Kinds};
+pub use select::Select;
+pub use workloads::{EXTERNAL, INGRESS_CONTROLLER, Level, Workload, WorkloadName, workloads};
+
+/// A cluster, and all that policies say about it.
+#[derive(Debug)]
+pub struct Map<'s> {
+    /// The cluster.
+    pub snapshot: &'s Snapshot,
+    /// Its workloads, by namespace, name and kind.
+    pub workloads: Vec<Workload>,
+    /// What classes reach, over IPv4 and over IPv6.
+    pub reach: [Reach<'s>; 2],
+    kinds: Kinds,
+    options: Options,
+}
+
+/// One end of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Peer {
+    /// A workload, by its place.
+    Workload(usize),
+    /// Outside addresses, first and last.
+    Range(IpAddr, IpAddr),
+    /// Whoever serves Ingress and Route objects.
+    IngressController,
+}
+
+/// What one end may send the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// Who opens the connections.
+    pub source: Peer,
+    /// Who receives them.
+    pub destination: Peer,
+    /// What is let through.
+    pub entry: Entry,
+}
+
+// === impl Map ===
+
+impl<'s> Map<'s> {
+    /// Works it out. Maps that are compared share cuts and cells.
+    pub fn new(
+        snapshot: &'s Snapshot,
+        options: &Options,
+        level: Level,
+        cuts: &Cuts,
+        cells: &mut Cells,
+    ) -> Self {
+        let reach = [Family::V4, Family::V6].map(|family| Reach::new(snapshot, options, family, cuts, cells));
+        let workloads = workloads(snapshot, level);
+        let kinds = Kinds::of(snapshot, &workloads, &reach);
+        Map { snapshot, workloads, reach, kinds, options: *options }
+    }
+
+    /// The kinds of the workloads.
+    pub fn kinds(&self) -> &Kinds {
+        &self.kinds
+    }
+
+    /// What one workload may send another, or others of its own.
+    pub fn entry(&self, source: usize, destination: usize, cells: &mut Cells) -> Entry {
+        let (from, to) = (&self.workloads[source], &self.workloads[destination]);
+        if source == destination && workloads::is_one(self.snapshot, from) {
+            let own = Who::Pod(from.pods[0]);
+            // Evaluated like any other, where the option says so.
+            if self.reach[0].is_itself(own, own) {
+                return Entry::ALL;
+            }
+        }
+        let entry = self.kinds.entry(source, destination, &self.reach, cells);
+        self.kinds.with_nodes(entry, from, to, self, cells)
+    }
+
+    /// The outside as a workload sees it, in a direction and a family: runs of addresses that get the same, with what is
+    /// let through. Those that get nothing are left out.
+    pub fn outside(
+        &self,
+        workload: usize,
+        direction: Direction,
+        family: Family,
+        cuts: &Cuts,
+        cells: &mut Cells,
+    ) -> Vec<(IpAddr, IpAddr, TrafficId)> {
+        let reach = &self.reach[family as usize];
+        let classes = self.kinds.classes(workload, family);
+        let mut runs: Vec<(u32, TrafficId)> = Vec::new();
+        for class in classes {
+            let own = of_outside(reach, direction, class, cells);
+            runs = if runs.is_empty() { own } else { either(&runs, &own, cells) };
+        }
+        ranges(&runs, reach.outside(), family, cuts)
+    }
+
+    /// Whether policies say anything about IPv6, or anybody has an address of it.
+    pub fn speaks_six(&self, cuts: &Cuts) -> bool {
+        let six = |address: &IpAddr| address.is_ipv6();
+        cuts.len(Family::V6) > 1
+            || self.snapshot.pods().iter().any(|pod| pod.addresses.iter().any(six))
+            || self.snapshot.nodes().iter().any(|node| node.addresses.iter().any(six))
+            || self.snapshot.services().iter().any(|service| service.addresses.iter().any(six))
+    }
+
+    /// The options in force.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+}
+
+/// What a class gets, or lets in, from each interval of outside addresses: the first interval of each run.
+fn of_outside(reach: &Reach<'_>, direction: Direction, class: u32, cells: &Cells) -> Vec<(u32, TrafficId)> {
+    let outside = reach.outside();
+    let runs = reach.row(direction, class).runs();
+    let first = runs.partition_point(|(start, _)| *start <= outside.start).saturating_sub(1);
+    let mut found: Vec<(u32, TrafficId)> = Vec::new();
+    for (start, cell) in &runs[first..] {
+        let allowed = cells.get(*cell).allow;
+        if found.last().is_none_or(|(_, last)| *last != allowed) {
+            found.push(((*start).max(outside.start) - outside.start, allowed));
+        }
+    }
+    found
+}
+
+/// What either of two lets through, run by run.
+fn either(one: &[(u32, TrafficId)], other: &[(u32, TrafficId)], cells: &mut Cells) -> Vec<(u32, TrafficId)> {
+    let mut starts: Vec<u32> = one.iter().chain(other).map(|(start, _)| *start).collect();
+    starts.sort_unstable();
+    starts.dedup();
+    let at = |runs: &[(u32, TrafficId)], start: u32| {
+        runs[runs.partition_point(|(first, _)| *first <= start).saturating_sub(1)].1
+    };
+    let mut both: Vec<(u32, TrafficId)> = Vec::new();
+    for start in starts {
+        let allowed = cells.traffics.or(at(one, start), at(other, start));
+        if both.last().is_none_or(|(_, last)| *last != allowed) {
+            both.push((start, allowed));
+        }
+    }
+    both
+}
+
+/// Runs of intervals as ranges of addresses, without those that get nothing.
+fn ranges(
+    runs: &[(u32, TrafficId)],
+    outside: std::ops::Range<u32>,
+    family: Family,
+    cuts: &Cuts,
+) -> Vec<(IpAddr, IpAddr, TrafficId)> {
+    let count = outside.end - outside.start;
+    let ends = runs.iter().skip(1).map(|(start, _)| *start).chain([count]);
+    let ranges = runs.iter().zip(ends).filter(|((_, allowed), _)| *allowed != Traffics::EMPTY);
+    ranges
+        .map(|((start, allowed), end)| {
+            let first = cuts.interval(family, *start as usize).0;
+            let last = cuts.interval(family, end as usize - 1).1;
+            (first, last, *allowed)
+        })
+        .collect()
+}
+
+/// What an entry says, in protocols and ports.
+pub fn connections(allowed: TrafficId, cells: &Cells) -> Connections {
+    Connections::of(cells.traffics.set(allowed), cells.traffics.line())
+}
+
+/// Adds whoever serves Ingress and Route objects: a pod nobody knows anything about, in a namespace of its own.
+pub fn with_ingress_controller(objects: &mut Objects) {
+    objects.pods.push(Pod {
+        namespace: INGRESS_NAMESPACE.into(),
+        name: "ingress-controller".into(),
+        stand_in: Some(INGRESS_CONTROLLER.into()),
+        ready: true,
+        account: "default".into(),
+        ..Pod::default()
+    });
+}
+
+/// Where the ingress controller lives, which is no name that a namespace can have.
+const INGRESS_NAMESPACE: &str = "(ingress controller)";
+
+/// A cell's number is not a set's: this is where one becomes the other.
+fn allowed(cell: CellId, cells: &Cells) -> TrafficId {
+    cells.get(cell).allow
+}

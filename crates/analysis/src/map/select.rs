@@ -1,0 +1,135 @@
+//! The rows of a map, one after the other, as far as somebody wants to see them.
+
+use std::ops::ControlFlow;
+
+use palisade_model::address::Family;
+use palisade_model::policy::Direction;
+use palisade_model::traffic::Traffic;
+use smol_str::SmolStr;
+
+use super::kinds::{Entry, over_kind};
+use super::{INGRESS_CONTROLLER, Map, Peer, Row};
+use crate::reach::Matrix;
+use crate::reach::cells::Cells;
+use crate::reach::cuts::Cuts;
+use crate::reach::traffic_set::{TrafficId, Traffics};
+
+/// Which rows.
+#[derive(Debug, Clone, Default)]
+pub struct Select {
+    /// Only rows with a workload of these namespaces; all where there are none.
+    pub namespaces: Vec<SmolStr>,
+    /// Only rows with these workloads, by their places; all where there are none.
+    pub focus: Vec<usize>,
+    /// Of those, only what they receive, or what they send.
+    pub direction: Option<Direction>,
+    /// Only rows that let this through.
+    pub traffic: Option<Traffic>,
+    /// Without what workloads send themselves.
+    pub ignore_self: bool,
+    /// The families of outside addresses.
+    pub families: Vec<Family>,
+}
+
+// === impl Select ===
+
+impl Select {
+    /// Whether a workload is one that is asked about.
+    fn is_meant(&self, map: &Map<'_>, workload: usize) -> bool {
+        let name = &map.workloads[workload].name;
+        (self.namespaces.is_empty() || self.namespaces.contains(&name.namespace))
+            && (self.focus.is_empty() || self.focus.contains(&workload))
+    }
+
+    fn wants(&self, direction: Direction) -> bool {
+        self.direction.is_none_or(|wanted| wanted == direction)
+    }
+
+    fn lets_through(&self, allowed: TrafficId, six: bool, cells: &Cells) -> bool {
+        self.traffic.is_none_or(|traffic| {
+            cells.traffics.set(allowed).contains(cells.traffics.line().place(traffic, six))
+        })
+    }
+}
+
+impl Map<'_> {
+    /// Tells every row with something allowed that is asked for, sources in their order: first each workload's way to
+    /// each workload, then its way out; at the end who comes in.
+    pub fn rows(
+        &self,
+        select: &Select,
+        cuts: &Cuts,
+        cells: &mut Cells,
+        mut tell: impl FnMut(&mut Cells, Row) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let meant: Vec<bool> = (0..self.workloads.len()).map(|at| select.is_meant(self, at)).collect();
+        let mut matrices = [0, 1].map(|family| Matrix::new(&self.reach[family], cells));
+        let controller = |at: usize| self.workloads[at].name.kind == INGRESS_CONTROLLER;
+        let mut known: Option<(u32, Vec<Option<Entry>>)> = None;
+        for source in 0..self.workloads.len() {
+            let outward = meant[source] && select.wants(Direction::Egress);
+            // Whoever is not asked about is still a source for those who are.
+            if controller(source) || (!outward && !select.wants(Direction::Ingress)) {
+                continue;
+            }
+            let kind = self.kinds().kind(source);
+            if known.as_ref().is_none_or(|(own, _)| *own != kind) {
+                let row = over_kind(self, kind, &mut matrices, cells);
+                known = Some((kind, row));
+            }
+            let row = known.as_ref().map(|(_, row)| row.as_slice()).unwrap_or_default();
+            for destination in 0..self.workloads.len() {
+                let inward = meant[destination] && select.wants(Direction::Ingress);
+                if !(outward || inward)
+                    || controller(destination)
+                    || (select.ignore_self && source == destination)
+                {
+                    continue;
+                }
+                let entry = match row[self.kinds().kind(destination) as usize] {
+                    Some(entry) if source != destination && !self.kinds().is_host(source) => entry,
+                    _ => self.entry(source, destination, cells),
+                };
+                if !entry.is_nothing() && select.lets_through(entry.allowed, false, cells) {
+                    let (source, destination) = (Peer::Workload(source), Peer::Workload(destination));
+                    tell(cells, Row { source, destination, entry })?;
+                }
+            }
+            if outward {
+                self.outside_rows(select, source, Direction::Egress, cuts, cells, &mut tell)?;
+            }
+        }
+        if select.wants(Direction::Ingress) {
+            for destination in (0..self.workloads.len()).filter(|at| meant[*at] && !controller(*at)) {
+                self.outside_rows(select, destination, Direction::Ingress, cuts, cells, &mut tell)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn outside_rows(
+        &self,
+        select: &Select,
+        workload: usize,
+        direction: Direction,
+        cuts: &Cuts,
+        cells: &mut Cells,
+        tell: &mut impl FnMut(&mut Cells, Row) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        for family in &select.families {
+            for (first, last, allowed) in self.outside(workload, direction, *family, cuts, cells) {
+                if allowed == Traffics::EMPTY || !select.lets_through(allowed, *family == Family::V6, cells) {
+                    continue;
+                }
+                let (own, range) = (Peer::Workload(workload), Peer::Range(first, last));
+                let (source, destination) = match direction {
+                    Direction::Egress => (own, range),
+                    Direction::Ingress => (range, own),
+                };
+                let entry = Entry { allowed, other: None, uniform: true };
+                tell(cells, Row { source, destination, entry })?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,213 @@
+//! A set of traffic as people write it: protocols with ports, `all`, `all but tcp/80`.
+
+use std::fmt;
+
+use palisade_model::traffic::Protocol;
+
+use super::traffic_set::{Line, TrafficSet};
+
+/// Ports of each protocol, and ICMP by type and code, of connections that name no source port.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Connections {
+    /// TCP ports: first and last of each range. Nobody connects to port 0.
+    pub tcp: Vec<(u16, u16)>,
+    /// UDP ports.
+    pub udp: Vec<(u16, u16)>,
+    /// SCTP ports.
+    pub sctp: Vec<(u16, u16)>,
+    /// ICMP: type and code as one number, the type times 256.
+    pub icmp: Vec<(u16, u16)>,
+    /// IGMP, by type; 256 is a question that names none.
+    pub igmp: Vec<(u16, u16)>,
+    /// The same from source ports that rules name, where that is something else: first and last source port, and what.
+    pub from: Vec<(u16, u16, Box<Connections>)>,
+}
+
+/// A protocol, what of it, and what all of it would be.
+type Part<'c> = (Protocol, &'c [(u16, u16)], (u16, u16));
+
+const PORTS: (u16, u16) = (1, u16::MAX);
+const IGMP: (u16, u16) = (0, 256);
+const ANY: (u16, u16) = (0, u16::MAX);
+
+// === impl Connections ===
+
+impl Connections {
+    /// What a set says.
+    pub fn of(set: &TrafficSet, line: &Line) -> Self {
+        let mut connections = Connections::of_layer(set, 0);
+        for layer in 1..line.layers() {
+            let from =
+                Connections { icmp: Vec::new(), igmp: Vec::new(), ..Connections::of_layer(set, layer) };
+            let plain = (&connections.tcp, &connections.udp, &connections.sctp);
+            if let Some(ports) = line.source_ports(layer)
+                && (&from.tcp, &from.udp, &from.sctp) != plain
+            {
+                connections.from.push((ports.first, ports.last, Box::new(from)));
+            }
+        }
+        connections
+    }
+
+    fn of_layer(set: &TrafficSet, layer: u32) -> Self {
+        let clipped = |protocol, (lowest, highest): (u16, u16)| -> Vec<(u16, u16)> {
+            let ranges = set.of_layer(layer, protocol).into_iter();
+            let clip = |(first, last): (u16, u16)| (first.max(lowest), last.min(highest));
+            ranges.map(clip).filter(|(first, last)| first <= last).collect()
+        };
+        Connections {
+            tcp: clipped(Protocol::Tcp, PORTS),
+            udp: clipped(Protocol::Udp, PORTS),
+            sctp: clipped(Protocol::Sctp, PORTS),
+            icmp: clipped(Protocol::Icmp, ANY),
+            igmp: clipped(Protocol::Igmp, IGMP),
+            from: Vec::new(),
+        }
+    }
+
+    /// Each protocol with what of it, and what all of it would be.
+    fn parts(&self) -> [Part<'_>; 5] {
+        [
+            (Protocol::Tcp, &self.tcp, PORTS),
+            (Protocol::Udp, &self.udp, PORTS),
+            (Protocol::Sctp, &self.sctp, PORTS),
+            (Protocol::Icmp, &self.icmp, ANY),
+            (Protocol::Igmp, &self.igmp, IGMP),
+        ]
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.parts().iter().all(|(_, ranges, _)| ranges.is_empty())
+            && self.from.iter().all(|(_, _, from)| from.is_empty())
+    }
+
+    /// Whether it is everything.
+    pub fn is_all(&self) -> bool {
+        self.parts().iter().all(|(_, ranges, whole)| *ranges == [*whole]) && self.from.is_empty()
+    }
+
+    /// What is not in it.
+    fn rest(&self) -> Connections {
+        let rest = |ranges: &[(u16, u16)], (lowest, highest): (u16, u16)| {
+            let (mut rest, mut next) = (Vec::new(), Some(lowest));
+            for (first, last) in ranges {
+                if let Some(start) = next.filter(|start| start < first) {
+                    rest.push((start, first - 1));
+                }
+                next = last.checked_add(1);
+            }
+            rest.extend(next.filter(|start| *start <= highest).map(|start| (start, highest)));
+            rest
+        };
+        Connections {
+            tcp: rest(&self.tcp, PORTS),
+            udp: rest(&self.udp, PORTS),
+            sctp: rest(&self.sctp, PORTS),
+            icmp: rest(&self.icmp, ANY),
+            igmp: rest(&self.igmp, IGMP),
+            from: Vec::new(),
+        }
+    }
+
+    /// How many words it takes.
+    fn length(&self) -> usize {
+        self.parts().iter().map(|(_, ranges, whole)| if *ranges == [*whole] { 1 } else { ranges.len() }).sum()
+    }
+
+    fn list(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for (protocol, ranges, whole) in self.parts() {
+            if ranges.is_empty() {
+                continue;
+            }
+            write!(f, "{separator}{protocol}")?;
+            separator = ", ";
+            if ranges == [whole] {
+                continue;
+            }
+            for (index, range) in ranges.iter().enumerate() {
+                f.write_str(if index == 0 { "/" } else { "," })?;
+                match protocol {
+                    Protocol::Icmp => icmp(*range, f)?,
+                    _ if range.0 == range.1 => write!(f, "{}", range.0)?,
+                    _ => write!(f, "{}-{}", range.0, range.1)?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `8`, `8/0`, `8-11`: types with all of their codes, or types with codes.
+fn icmp((first, last): (u16, u16), f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let ([from, low], [to, high]) = (first.to_be_bytes(), last.to_be_bytes());
+    match (low, high) {
+        (0, 255) if from == to => write!(f, "{from}"),
+        (0, 255) => write!(f, "{from}-{to}"),
+        _ if first == last => write!(f, "{from}/{low}"),
+        _ => write!(f, "{from}/{low}-{to}/{high}"),
+    }
+}
+
+impl fmt::Display for Connections {
+    /// The shorter of what it is and what it is not.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rest = self.rest();
+        if self.is_empty() {
+            f.write_str("nothing")?;
+        } else if rest.is_empty() {
+            f.write_str("all")?;
+        } else if rest.length() < self.length()
+            && self.parts().iter().all(|(_, ranges, _)| !ranges.is_empty())
+        {
+            f.write_str("all but ")?;
+            rest.list(f)?;
+        } else {
+            // IGMP alone is said where it is all there is; beside others it is what nobody asks about.
+            let mut plain = self.clone();
+            if plain.igmp == [IGMP] && plain.length() > 1 {
+                plain.igmp.clear();
+            }
+            plain.list(f)?;
+        }
+        for (first, last, from) in &self.from {
+            write!(f, "; from port {first}-{last}: {from}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use palisade_model::traffic::PortRange;
+
+    use super::*;
+
+    fn said(set: &TrafficSet) -> String {
+        Connections::of(set, &Line::new([])).to_string()
+    }
+
+    #[test]
+    fn a_set_is_said_as_people_write_it() {
+        let line = Line::new([]);
+        let tcp = |first: u16, last: u16| line.places(Protocol::Tcp, first..=last, PortRange::ALL);
+        assert_eq!(said(&line.all()), "all");
+        assert_eq!(said(&TrafficSet::default()), "nothing");
+        assert_eq!(said(&tcp(80, 80).or(&tcp(8000, 8080))), "tcp/80,8000-8080");
+        assert_eq!(said(&line.all().minus(&tcp(80, 80))), "all but tcp/80");
+        assert_eq!(said(&line.of(Protocol::Udp).or(&tcp(53, 53))), "tcp/53, udp");
+        assert_eq!(said(&line.places(Protocol::Icmp, 8 << 8..=8 << 8, PortRange::ALL)), "icmp/8/0");
+        let all_but_tcp = line.all().minus(&line.of(Protocol::Tcp));
+        assert_eq!(said(&all_but_tcp), "udp, sctp, icmp");
+    }
+
+    #[test]
+    fn nobody_connects_to_port_0() {
+        let line = Line::new([]);
+        let ports = line.places(Protocol::Tcp, 0..=65535, PortRange::ALL);
+        assert_eq!(Connections::of(&ports, &line).tcp, [(1, 65535)]);
+        let zero = line.places(Protocol::Tcp, 0..=0, PortRange::ALL);
+        assert!(Connections::of(&zero, &line).is_empty());
+    }
+}
