@@ -83,6 +83,10 @@ impl Kinds {
         self.of[workload]
     }
 
+    pub fn is_host(&self, workload: usize) -> bool {
+        self.hosts[workload]
+    }
+
     pub fn pair(&self, kind: u32) -> Pair {
         self.list[kind as usize]
     }

@@ -5,6 +5,7 @@
 //! kinds are compared, and pairs looked at only where something is to be told: no difference is a proof about all
 //! connections, not a sample of them.
 
+mod findings;
 mod joint;
 mod outside;
 
@@ -19,7 +20,9 @@ use palisade_model::snapshot::Snapshot;
 use crate::map::{Entry, Level, Map, WorkloadName};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
-use joint::{Joint, Kinds};
+pub use findings::{By, Deciders, Deciding, Finding, Findings, grouped, parts};
+pub use joint::Joint;
+use joint::Kinds;
 
 /// Two sides of a change.
 #[derive(Debug)]
@@ -178,6 +181,16 @@ impl<'s> Diff<'s> {
             entry(&self.before, source.before, destination.before),
             entry(&self.after, source.after, destination.after),
         ]
+    }
+
+    /// A number that workloads share which are of the same kind on both sides.
+    fn kind(&self, workload: usize) -> u32 {
+        self.kinds.kind(workload)
+    }
+
+    /// Whether what a workload may do depends on where its pods run.
+    fn is_host(&self, workload: usize) -> bool {
+        self.kinds.is_host(workload)
     }
 
     fn is_controller(&self, workload: usize) -> bool {
