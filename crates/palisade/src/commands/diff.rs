@@ -129,7 +129,10 @@ fn sides(arguments: &DiffArgs) -> Result<Vec<Side>, String> {
                 "two sides are compared, and {given} given\n  write palisade diff BEFORE AFTER, or palisade diff --git REV [PATH…]"
             ));
         };
-        let side = |path: &String| Side { name: path.clone(), input: input::read(&with(std::slice::from_ref(path))) };
+        let side = |path: &String| Side {
+            name: path.clone(),
+            input: input::read(&with(std::slice::from_ref(path))),
+        };
         return Ok(vec![side(before), side(after)]);
     };
     let here = vec![".".to_owned()];
@@ -147,9 +150,13 @@ fn sides(arguments: &DiffArgs) -> Result<Vec<Side>, String> {
         None => {
             let before = at(revisions)?;
             // What the revision has and the working tree has not is gone; what neither has is a mistake.
-            let there: Vec<String> = paths.iter().filter(|path| std::path::Path::new(path).exists()).cloned().collect();
+            let there: Vec<String> =
+                paths.iter().filter(|path| std::path::Path::new(path).exists()).cloned().collect();
             if there.is_empty() && before.input.sources.is_empty() {
-                return Err(format!("{}: no such file or folder, here or in {revisions}", input::describe(paths)));
+                return Err(format!(
+                    "{}: no such file or folder, here or in {revisions}",
+                    input::describe(paths)
+                ));
             }
             Ok(vec![before, Side { name: "the working tree".to_owned(), input: input::read(&with(&there)) }])
         }

@@ -93,7 +93,10 @@ pub fn json(facts: &Facts<'_, '_>, cells: &mut Cells) -> String {
         ControlFlow::Continue(())
     });
     let diff = facts.diff;
-    let moved = Moved { added: diff.came().map(Workload::from).collect(), removed: diff.went().map(Workload::from).collect() };
+    let moved = Moved {
+        added: diff.came().map(Workload::from).collect(),
+        removed: diff.went().map(Workload::from).collect(),
+    };
     let (opened, closed) = (facts.findings.opened, facts.findings.closed);
     let summary = Summary { opened, closed, workloads: diff.workloads.len(), pairs: facts.pairs() };
     print(&Document { changes, workloads: moved, summary })
