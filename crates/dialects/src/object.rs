@@ -346,6 +346,8 @@ fn unknown(reader: &mut Reader<'_>, api_version: &str, group: &str, kind: &str) 
     } else if let Some(near) = ["", "apps", "batch", "extensions"].contains(&group).then(near_miss).flatten()
     {
         format!("did you mean {near}?")
+    } else if let Some(k) = kinds_of(group).find(|k| k.kind.eq_ignore_ascii_case(kind)) {
+        format!("did you mean {}?", k.kind)
     } else {
         return;
     };

@@ -99,6 +99,11 @@ impl Snapshot {
 
     /// The backends of a service's port that are reached at this number; nothing if the port does not lead there.
     fn backends_at(&self, service: &Service, port: &ServicePort, number: u16) -> Option<Vec<(Found, u16)>> {
+        // Without endpoint objects a number is what the Service says; this keeps a Service of many ports cheap.
+        let listed = self.endpoints_of_service(service).next().is_some();
+        if !listed && matches!(&port.target, TargetPort::Number(target) if *target != number) {
+            return None;
+        }
         let mut backends = self.backends_of(service, port);
         let is_meant = match &port.target {
             TargetPort::Number(target) => *target == number,

@@ -6,10 +6,9 @@
 
 use palisade_model::entrance::{Backend, BackendPort};
 use palisade_model::traffic::Protocol;
-use smol_str::SmolStr;
 
 use super::super::{metadata, string};
-use super::{backend, entrance, kind, namespace, no_port, number, part, parts, service, written};
+use super::{backend, entrance, kind, name, namespace, no_port, number, part, parts, service, written};
 use crate::apimachinery::field::Path;
 use crate::decode::Reader;
 use crate::object::{Header, Kind, Lowered};
@@ -92,7 +91,10 @@ fn reference(header: &Header, node: &Node<'_>, path: &Path<'_>, reader: &mut Rea
     if (group, kind) != ("", "Service") {
         return None;
     }
-    let here = string(node, "namespace", path, reader).map_or_else(|| namespace(header), SmolStr::new);
+    let here = match written(node, "namespace").filter(|field| field.as_str() != Some("")) {
+        Some(field) => name(field, &path.child("namespace"), reader)?,
+        None => namespace(header),
+    };
     let service = service(here, (node, "name"), path, EXAMPLE, reader)?;
     let port_path = path.child("port");
     let port = match written(node, "port") {

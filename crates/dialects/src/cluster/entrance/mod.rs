@@ -87,8 +87,7 @@ fn written<'n, 's>(node: &'n Node<'s>, key: &str) -> Option<&'n Node<'s>> {
     node.get(key).filter(|field| !field.is_null())
 }
 
-/// The Service that a field names; `None`, and a finding, if it names none. A name that YAML takes for a number is reported
-/// and read as written: who is meant is clear.
+/// The Service that a field names; `None`, and a finding, if it names none.
 fn service(
     namespace: SmolStr,
     (node, key): (&Node<'_>, &str),
@@ -100,9 +99,13 @@ fn service(
         refuse(reader, path, "a backend without a Service is left out", help);
         return None;
     };
-    SmolStr::decode(field, &path.child(key), reader);
-    let name = reader.scalar(field).map(SmolStr::new)?;
-    Some(ServiceName { namespace, name })
+    Some(ServiceName { namespace, name: name(field, &path.child(key), reader)? })
+}
+
+/// A name. One that YAML takes for a number is reported and read as written: who is meant is clear.
+fn name(field: &Node<'_>, path: &Path<'_>, reader: &mut Reader<'_>) -> Option<SmolStr> {
+    SmolStr::decode(field, path, reader);
+    reader.scalar(field).map(SmolStr::new)
 }
 
 /// Says that a port is missing.
