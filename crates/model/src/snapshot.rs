@@ -10,16 +10,19 @@ use std::ops::Range;
 use smol_str::SmolStr;
 
 use crate::cluster::{Endpoints, NAMESPACE_NAME_LABEL, Namespace, Node, Owner, Pod, Service, Workload};
+use crate::entrance::Entrance;
 use crate::flow::{Party, Who};
 use crate::group::{Group, GroupName, Members};
 use crate::label::Labels;
 use crate::matching::{Parties, PodFacts};
 use crate::policy::{Direction, DomainName, Placement, Policy, Priority, ServiceName, Subject, Tier};
 
+mod entrances;
 pub mod groups;
 mod resolve;
 mod stand_ins;
 
+pub use entrances::{Dangling, Opening};
 use groups::Resolved;
 pub use resolve::ResolveError;
 use stand_ins::{WorkloadKey, maker, with_stand_ins};
@@ -39,6 +42,8 @@ pub struct Objects {
     pub services: Vec<Service>,
     /// What is behind services.
     pub endpoints: Vec<Endpoints>,
+    /// By what connections come in: Ingresses and routes.
+    pub entrances: Vec<Entrance>,
     /// Policies.
     pub policies: Vec<Policy>,
     /// Tiers: their priority by name.
@@ -60,7 +65,9 @@ pub struct Snapshot {
     pod_namespaces: Vec<usize>,
     nodes: Vec<Node>,
     services: Vec<Service>,
+    /// By namespace and service.
     endpoints: Vec<Endpoints>,
+    entrances: Vec<Entrance>,
     policies: Vec<Policy>,
     /// For each address the DNS names that stand for it.
     names: BTreeMap<IpAddr, Vec<String>>,
@@ -151,18 +158,24 @@ impl Snapshot {
             nodes,
             services,
             endpoints,
+            entrances,
             policies,
             tiers,
             groups,
             names,
         } = objects;
         let pods = with_stand_ins(pods, &workloads);
-        let mut snapshot = Snapshot { pods, nodes, services, endpoints, policies, ..Snapshot::default() };
+        let mut snapshot =
+            Snapshot { pods, nodes, services, endpoints, entrances, policies, ..Snapshot::default() };
         let identity = |pod: &Pod| (pod.namespace.clone(), pod.name.clone(), pod.stand_in.clone());
         snapshot.pods.sort_by_cached_key(identity);
         snapshot.made_by = workloads.into_iter().filter_map(maker).collect();
         snapshot.nodes.sort_by(|a, b| a.name.cmp(&b.name));
         snapshot.services.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        snapshot.endpoints.sort_by(|a, b| (&a.namespace, &a.service).cmp(&(&b.namespace, &b.service)));
+        let identity =
+            |entrance: &Entrance| (entrance.kind.clone(), entrance.namespace.clone(), entrance.name.clone());
+        snapshot.entrances.sort_by_cached_key(identity);
         snapshot.policies.sort_by(|a, b| a.object.cmp(&b.object));
         snapshot.place_namespaces(namespaces);
         snapshot.index();

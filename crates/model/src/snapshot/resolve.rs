@@ -85,7 +85,7 @@ fn did_you_mean(nearest: &[String]) -> String {
 const MOST_FLOWS: usize = 4_000_000;
 
 /// An end that was found: who it is and, where the question named one, the address.
-type Found = (Who, Option<IpAddr>);
+pub(super) type Found = (Who, Option<IpAddr>);
 
 impl Snapshot {
     /// The concrete connections that a question asks about, in a fixed order, at least one.
@@ -374,6 +374,12 @@ impl Snapshot {
             let ports = if ports.is_empty() { "none".to_owned() } else { ports.join(", ") };
             return Err(ResolveError::ServicePort { service: full, traffic, ports });
         };
+        let backends = self.backends_of(service, port);
+        if backends.is_empty() { Err(ResolveError::NoBackend(full)) } else { Ok(backends) }
+    }
+
+    /// The ready backends of a service's port, each with the port it serves there.
+    pub(super) fn backends_of(&self, service: &Service, port: &ServicePort) -> Vec<(Found, u16)> {
         let listed: Vec<_> = self.endpoints_of_service(service).collect();
         let mut backends: Vec<(Found, u16)> = Vec::new();
         if listed.is_empty() {
@@ -391,7 +397,7 @@ impl Snapshot {
         }
         backends.sort();
         backends.dedup();
-        if backends.is_empty() { Err(ResolveError::NoBackend(full)) } else { Ok(backends) }
+        backends
     }
 
     /// The endpoint objects of a service.
@@ -399,7 +405,9 @@ impl Snapshot {
         &'s self,
         service: &'s Service,
     ) -> impl Iterator<Item = &'s Endpoints> {
-        self.endpoints.iter().filter(|e| e.namespace == service.namespace && e.service == service.name)
+        let own = (&service.namespace, &service.name);
+        let first = self.endpoints.partition_point(|e| (&e.namespace, &e.service) < own);
+        self.endpoints[first..].iter().take_while(move |e| (&e.namespace, &e.service) == own)
     }
 
     /// The ready pods that a service selects.
