@@ -3,3 +3,4 @@
 
 pub mod lint;
 pub mod policy_test;
+pub mod space;
