@@ -4,7 +4,6 @@ use std::fmt;
 
 use palisade_model::label::{Requirement, Selector};
 
-use super::region::{Field, Region};
 use super::values::Values;
 
 /// Requirements of one selector that cannot all hold: as few as can be, most often two.
@@ -35,12 +34,6 @@ pub fn never_matches(selector: &Selector) -> Option<Clash<'_>> {
         let all: Vec<&Requirement> = requirements.iter().collect();
         impossible(&all).then(|| Clash(fewest(&all)))
     })
-}
-
-/// Whether no labels can match both selectors.
-pub fn exclude_each_other(a: &Selector, b: &Selector) -> bool {
-    let selected = |selector| Region::selected(selector, Field::Label);
-    selected(a).zip(selected(b)).and_then(|(a, b)| a.meet(&b)).is_none()
 }
 
 fn impossible(requirements: &[&Requirement]) -> bool {
@@ -110,14 +103,5 @@ mod tests {
             let selector = Selector::new(requirements);
             assert_eq!(never_matches(&selector).map(|clash| clash.to_string()).as_deref(), want);
         }
-    }
-
-    #[test]
-    fn selectors_exclude_each_other_where_their_keys_do() {
-        let selector = |requirement| Selector::new([requirement]);
-        assert!(exclude_each_other(&selector(is("a", "1 2")), &selector(is("a", "3"))));
-        assert!(exclude_each_other(&selector(is("a", "")), &Selector::everything()));
-        assert!(!exclude_each_other(&selector(is("a", "1 2")), &selector(is_not("a", "1"))));
-        assert!(!exclude_each_other(&selector(is("a", "1")), &selector(is("b", "1"))));
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! What is to be told apart are the signatures there are, so that whatever follows from something else need not be said.
 //! The fewest words are hard to find; here each predicate is taken that rules out most of what is not meant, and what
-//! turns out not to be needed is left out again.
+//! turns out not to be needed is left out again. Each word is looked for among all predicates and signatures: this is for
+//! hundreds of them, not for all of a large cluster at once.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -6,7 +6,7 @@
 //! ([`Space::find`]). The answer is exact and comes with such a pod, a [`Witness`].
 //!
 //! There are infinitely many label values, but a selector tells apart only those it names: the rest is one. So what
-//! selectors say is a Boolean formula over finitely many fields, and a small solver decides it ([`solve`]). That such
+//! selectors say is a Boolean formula over finitely many fields, and a small solver decides it (`solve.rs`). That such
 //! formulas can be hard in theory is why looking is bounded and [`Answer::Unknown`] is an answer.
 //!
 //! What an API server would refuse (a value with a blank, a namespace with a dot in its name) no pod can have, although
@@ -31,7 +31,7 @@ use palisade_model::snapshot::Snapshot;
 use smol_str::{SmolStr, format_smolstr};
 
 pub use bits::Bits;
-pub use clash::{Clash, exclude_each_other, never_matches};
+pub use clash::{Clash, never_matches};
 pub use describe::{Described, Description, describe, describe_groups};
 pub use predicate::Predicate;
 use problem::Problem;

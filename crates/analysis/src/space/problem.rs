@@ -43,11 +43,14 @@ impl<'p> Problem<'p> {
     pub(super) fn new(space: &'p Space, predicates: Vec<&'p Predicate>) -> Self {
         let kinds = kinds(space.namespaces.len(), &predicates);
         // The first of each kind stands for it.
+        let mut seen = Bits::none(kinds.len());
         let mut homes: Vec<Place> = Vec::new();
-        let mut seen: BTreeSet<usize> = BTreeSet::new();
-        homes.extend(
-            kinds.iter().enumerate().filter(|(_, kind)| seen.insert(**kind)).map(|(at, _)| Place(at)),
-        );
+        for (at, kind) in kinds.into_iter().enumerate() {
+            if !seen.has(kind) {
+                seen.insert(kind);
+                homes.push(Place(at));
+            }
+        }
         let at_home = |predicate: &&Predicate| {
             let mut bits = Bits::none(homes.len());
             let held = homes.iter().enumerate().filter(|(_, Place(at))| predicate.homes.has(*at));
@@ -104,14 +107,17 @@ impl<'p> Problem<'p> {
     pub(super) fn leave_out(&self, part: &mut Part, at: usize) {
         let predicate = self.predicates[at];
         // What says one thing only narrows the part, so that it is plain from now on and not searched for again.
-        match predicate.refuted.reduced(&part.pods) {
-            Reduced::Fails => part.homes.remove(&self.at_home[at]),
-            Reduced::Unit(field, values) if part.homes.is_within(&self.at_home[at]) => {
-                if !part.pods.restrict(field, values) {
-                    part.homes.clear();
-                }
+        let is_everywhere = part.homes.is_within(&self.at_home[at]);
+        let some_left = match predicate.refuted.reduced(&part.pods) {
+            Reduced::Unit(field, values) if is_everywhere => part.pods.restrict(field, values),
+            Reduced::Fails => {
+                part.homes.remove(&self.at_home[at]);
+                true
             }
-            _ => {}
+            _ => true,
+        };
+        if !some_left {
+            part.homes.clear();
         }
         let mut refuted = predicate.to_come.iter().flat_map(|asked| &asked.refuted);
         part.to_come = part.to_come.take().and_then(|own| {

@@ -34,15 +34,16 @@ impl Values {
     /// What a requirement allows the label of its key to be. What no object can carry is no value of it: an API server
     /// takes no such object, so that a selector which asks for it finds nobody.
     pub(super) fn of(requirement: &Requirement) -> Self {
-        let possible = names::qualified_name(&requirement.key).is_empty();
-        let carried = |values: &[SmolStr]| -> Vec<Option<SmolStr>> {
-            let valid = |value: &&SmolStr| possible && names::label_value(value).is_empty();
-            values.iter().filter(valid).cloned().map(Some).collect()
+        let carried = |values: &[SmolStr]| -> Values {
+            let valid = values.iter().filter(|value| names::label_value(value).is_empty());
+            Values::only(valid.cloned().map(Some))
         };
+        let possible = names::qualified_name(&requirement.key).is_empty();
         match &requirement.operator {
-            Operator::In(values) => Values::only(carried(values)),
-            Operator::NotIn(values) => Values::only(carried(values)).complement(),
-            Operator::Exists if !possible => Values::only([]),
+            Operator::In(_) | Operator::Exists if !possible => Values::only([]),
+            Operator::NotIn(_) | Operator::DoesNotExist if !possible => Values::only([]).complement(),
+            Operator::In(values) => carried(values),
+            Operator::NotIn(values) => carried(values).complement(),
             Operator::Exists => Values::present(),
             Operator::DoesNotExist => Values::only([None]),
         }
@@ -184,6 +185,8 @@ mod tests {
         let bad = Requirement::new("app", Operator::In(vec!["no value".into(), "ok".into()]));
         assert_eq!(Values::of(&bad), Values::only([Some("ok".into())]));
         assert!(Values::of(&Requirement::new("no key", Operator::Exists)).is_empty());
-        assert!(Values::of(&Requirement::new("no key", Operator::NotIn(vec!["a".into()]))).has(None));
+        // Nobody has it, so that not even the negation asks for it.
+        let absent = Values::of(&Requirement::new("no key", Operator::DoesNotExist));
+        assert!(absent.has(None) && absent.complement().is_empty());
     }
 }

@@ -63,9 +63,9 @@ impl Witness {
         Witness { namespace, place, labels, account, external: space.external }
     }
 
-    /// Whether its namespace is one that exists.
-    pub fn is_at_home(&self) -> bool {
-        self.place.is_some()
+    /// Whether its namespace is one to come.
+    pub fn is_namespace_new(&self) -> bool {
+        self.place.is_none()
     }
 
     /// As a pod under this name, without an address.
@@ -109,7 +109,7 @@ impl fmt::Display for Witness {
         if self.account != "default" {
             write!(f, " under service account {}", self.account)?;
         }
-        if self.is_at_home() {
+        if !self.is_namespace_new() {
             return write!(f, " of namespace {}", self.namespace.name);
         }
         write!(f, " of a new namespace {}", self.namespace.name)?;

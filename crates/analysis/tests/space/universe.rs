@@ -120,7 +120,7 @@ impl Universe {
     pub fn check(&self, witness: &Witness, all: &[&PodSet], none: &[&PodSet]) {
         let mut objects = self.objects.clone();
         let exists = objects.namespaces.iter().any(|ns| ns.name == witness.namespace.name);
-        assert_eq!(exists, witness.is_at_home(), "{witness}");
+        assert_eq!(!exists, witness.is_namespace_new(), "{witness}");
         if !exists {
             objects.namespaces.push(witness.namespace.clone());
         }
