@@ -41,7 +41,7 @@ use groups::{DestinationId, Groups, Whose, number};
 pub use matrix::Matrix;
 use members::{Lookup, Spans};
 pub use programs::RuleAt;
-use programs::{Held, Program, Programs};
+use programs::{Held, PeerSetId, Program, Programs};
 use rows::Runner;
 pub use rows::{Decider, Row};
 use traffic_set::{TrafficId, Traffics};
