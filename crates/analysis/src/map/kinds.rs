@@ -36,6 +36,19 @@ struct Profile {
     six_first: bool,
 }
 
+/// Two sorts of pods that can meet over a family of addresses, by their classes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pair {
+    /// Which family.
+    pub family: Family,
+    /// Whether it is the one that they prefer.
+    pub preferred: bool,
+    /// Who opens connections.
+    pub source: u32,
+    /// Who receives them.
+    pub destination: u32,
+}
+
 /// The kinds of all workloads.
 #[derive(Debug)]
 pub struct Kinds {
@@ -141,6 +154,26 @@ impl Kinds {
         classes
     }
 
+    /// The pairs of classes that a workload's pods and another's come to, each once.
+    pub fn pairs(&self, source: usize, destination: usize) -> Vec<Pair> {
+        let mut pairs = Vec::new();
+        for from in &self.profiles[self.of[source] as usize] {
+            for to in &self.profiles[self.of[destination] as usize] {
+                let mut preferred = true;
+                for family in in_order(from, to) {
+                    let classes = (from.classes[family as usize], to.classes[family as usize]);
+                    if let (Some(source), Some(destination)) = classes {
+                        pairs.push(Pair { family, preferred, source, destination });
+                        preferred = false;
+                    }
+                }
+            }
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        pairs
+    }
+
     /// What pods of one workload may send pods of another, wherever they run.
     pub fn entry(
         &self,
@@ -174,29 +207,13 @@ impl Kinds {
         map: &Map<'_>,
         cells: &mut Cells,
     ) -> Entry {
-        let pods = map.snapshot.pods();
-        if !from.pods.iter().any(|pod| pods[*pod].host_network) {
-            return entry;
-        }
         let mut entry = entry;
-        let homes: HashMap<&SmolStr, usize> = from
-            .pods
-            .iter()
-            .filter(|pod| pods[**pod].host_network)
-            .filter_map(|pod| Some((pods[*pod].node.as_ref()?, *pod)))
-            .collect();
-        for to in &to.pods {
-            let Some(from) = pods[*to].node.as_ref().and_then(|node| homes.get(node)) else { continue };
-            let (source, destination) = (Who::Pod(*from), Who::Pod(*to));
-            let near =
-                map.reach[0].is_itself(source, destination) || map.reach[0].is_own_node(source, destination);
-            if near && source != destination {
-                let family = map.snapshot.families((source, None), (destination, None)).first().copied();
-                let reach = &map.reach[family.unwrap_or(Family::V4) as usize];
-                if let Some(cell) = reach.between(source, destination, cells) {
-                    let own = Entry { allowed: allowed(cell, cells), other: None, uniform: true };
-                    entry = entry.or(own, cells);
-                }
+        for (source, destination) in near(from, to, map) {
+            let family = map.snapshot.families((source, None), (destination, None)).first().copied();
+            let reach = &map.reach[family.unwrap_or(Family::V4) as usize];
+            if let Some(cell) = reach.between(source, destination, cells) {
+                let own = Entry { allowed: allowed(cell, cells), other: None, uniform: true };
+                entry = entry.or(own, cells);
             }
         }
         entry
@@ -245,14 +262,31 @@ fn preferred(
     to: &Profile,
     mut over: impl FnMut(usize) -> Option<TrafficId>,
 ) -> Option<Entry> {
+    let mut found = in_order(from, to).filter_map(|family| over(family as usize));
+    let preferred = found.next()?;
+    Some(Entry::of([preferred, found.next().unwrap_or(preferred)], true))
+}
+
+/// The families that two could meet over, the one that they prefer first.
+fn in_order(from: &Profile, to: &Profile) -> impl Iterator<Item = Family> + use<> {
+    let six_first = if from.unaddressed { to.six_first } else { from.six_first };
+    let order = if six_first { [Family::V6, Family::V4] } else { [Family::V4, Family::V6] };
     // Two without any address: there is no family to be in, and no address that a rule could be about.
-    if from.unaddressed && to.unaddressed {
-        return over(0).map(|allowed| Entry::of([allowed; 2], true));
+    let count = if from.unaddressed && to.unaddressed { 1 } else { 2 };
+    order.into_iter().take(count)
+}
+
+/// Pods of one workload that are the node of pods of another, with those.
+pub(super) fn near(from: &Workload, to: &Workload, map: &Map<'_>) -> Vec<(Who, Who)> {
+    let pods = map.snapshot.pods();
+    let hosts = from.pods.iter().filter(|pod| pods[**pod].host_network);
+    let homes: HashMap<&SmolStr, usize> =
+        hosts.filter_map(|pod| Some((pods[*pod].node.as_ref()?, *pod))).collect();
+    if homes.is_empty() {
+        return Vec::new();
     }
-    let first = usize::from(if from.unaddressed { to.six_first } else { from.six_first });
-    match (over(first), over(1 - first)) {
-        (None, None) => None,
-        (Some(only), None) | (None, Some(only)) => Some(Entry::of([only; 2], true)),
-        (Some(preferred), Some(other)) => Some(Entry::of([preferred, other], true)),
-    }
+    let beside = to.pods.iter().filter_map(|to| Some((*homes.get(pods[*to].node.as_ref()?)?, *to)));
+    let beside = beside.map(|(from, to)| (Who::Pod(from), Who::Pod(to))).filter(|(from, to)| from != to);
+    let reach = &map.reach[0];
+    beside.filter(|(from, to)| reach.is_itself(*from, *to) || reach.is_own_node(*from, *to)).collect()
 }
