@@ -220,28 +220,61 @@ impl Kinds {
     }
 }
 
-/// What a kind may send each kind: from the matrix, where pods of the two are of one sort; else `None`.
-pub(super) fn over_kind(
-    map: &Map<'_>,
-    source: u32,
-    matrices: &mut [Matrix<'_, '_>; 2],
-    cells: &mut Cells,
-) -> Vec<Option<Entry>> {
-    let kinds = &map.kinds;
-    let [from] = &kinds.profiles[source as usize][..] else { return vec![None; kinds.len()] };
-    let [four, six] = matrices;
-    let rows = [
-        from.classes[0].map(|class| four.from(class, cells)),
-        from.classes[1].map(|class| six.from(class, cells)),
-    ];
-    let entry = |to: &Vec<Profile>| {
-        let [to] = &to[..] else { return None };
-        let over = |family: usize| -> Option<TrafficId> {
-            Some(allowed(rows[family]?[to.classes[family]? as usize], cells))
+/// What kinds may send each other, a row at a time.
+#[derive(Debug)]
+pub struct KindRows<'m, 's> {
+    map: &'m Map<'s>,
+    matrices: [Matrix<'m, 's>; 2],
+    row: Vec<Entry>,
+    /// The kind that the row is about.
+    about: Option<u32>,
+}
+
+// === impl KindRows ===
+
+impl<'m, 's> KindRows<'m, 's> {
+    /// Of a map.
+    pub fn new(map: &'m Map<'s>, cells: &Cells) -> Self {
+        let matrices = [0, 1].map(|family| Matrix::new(&map.reach[family], cells));
+        KindRows { map, matrices, row: Vec::new(), about: None }
+    }
+
+    /// What a kind may send each kind, wherever pods run. Whoever asks for one after the other in order of their
+    /// classes asks for little.
+    pub fn from(&mut self, source: u32, cells: &mut Cells) -> &[Entry] {
+        if self.about != Some(source) {
+            self.row = self.work_out(source, cells);
+            self.about = Some(source);
+        }
+        &self.row
+    }
+
+    fn work_out(&mut self, source: u32, cells: &mut Cells) -> Vec<Entry> {
+        let (kinds, reach) = (&self.map.kinds, &self.map.reach);
+        let one_by_one = |to: usize, cells: &mut Cells| {
+            kinds.between(source, u32::try_from(to).unwrap_or(u32::MAX), reach, cells)
         };
-        Some(preferred(from, to, over).unwrap_or(Entry::NOTHING))
-    };
-    kinds.profiles.iter().map(entry).collect()
+        let [from] = &kinds.profiles[source as usize][..] else {
+            return (0..kinds.len()).map(|to| one_by_one(to, cells)).collect();
+        };
+        let [four, six] = &mut self.matrices;
+        let rows = [
+            from.classes[0].map(|class| four.from(class, cells)),
+            from.classes[1].map(|class| six.from(class, cells)),
+        ];
+        let mut entries = Vec::with_capacity(kinds.len());
+        for (at, to) in kinds.profiles.iter().enumerate() {
+            let [to] = &to[..] else {
+                entries.push(one_by_one(at, cells));
+                continue;
+            };
+            let over = |family: usize| -> Option<TrafficId> {
+                Some(allowed(rows[family]?[to.classes[family]? as usize], cells))
+            };
+            entries.push(preferred(from, to, over).unwrap_or(Entry::NOTHING));
+        }
+        entries
+    }
 }
 
 /// What one sort of pod may send another. `None` where they have no family in common.

@@ -24,7 +24,7 @@ use crate::reach::cells::{CellId, Cells};
 use crate::reach::connections::Connections;
 use crate::reach::cuts::Cuts;
 use crate::reach::traffic_set::{TrafficId, Traffics};
-pub use kinds::{Entry, Kinds, Pair};
+pub use kinds::{Entry, KindRows, Kinds, Pair};
 pub use select::Select;
 pub use workloads::{EXTERNAL, INGRESS_CONTROLLER, Level, Workload, WorkloadName, workloads};
 

@@ -7,9 +7,8 @@ use palisade_model::policy::Direction;
 use palisade_model::traffic::Traffic;
 use smol_str::SmolStr;
 
-use super::kinds::{Entry, over_kind};
+use super::kinds::{Entry, KindRows};
 use super::{INGRESS_CONTROLLER, Map, Peer, Row};
-use crate::reach::Matrix;
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
 use crate::reach::traffic_set::{TrafficId, Traffics};
@@ -63,21 +62,15 @@ impl Map<'_> {
         mut tell: impl FnMut(&mut Cells, Row) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let meant: Vec<bool> = (0..self.workloads.len()).map(|at| select.is_meant(self, at)).collect();
-        let mut matrices = [0, 1].map(|family| Matrix::new(&self.reach[family], cells));
+        let mut rows = KindRows::new(self, cells);
         let controller = |at: usize| self.workloads[at].name.kind == INGRESS_CONTROLLER;
-        let mut known: Option<(u32, Vec<Option<Entry>>)> = None;
         for source in 0..self.workloads.len() {
             let outward = meant[source] && select.wants(Direction::Egress);
             // Whoever is not asked about is still a source for those who are.
             if controller(source) || (!outward && !select.wants(Direction::Ingress)) {
                 continue;
             }
-            let kind = self.kinds().kind(source);
-            if known.as_ref().is_none_or(|(own, _)| *own != kind) {
-                let row = over_kind(self, kind, &mut matrices, cells);
-                known = Some((kind, row));
-            }
-            let row = known.as_ref().map(|(_, row)| row.as_slice()).unwrap_or_default();
+            let row = rows.from(self.kinds().kind(source), cells);
             for destination in 0..self.workloads.len() {
                 let inward = meant[destination] && select.wants(Direction::Ingress);
                 if !(outward || inward)
@@ -87,7 +80,7 @@ impl Map<'_> {
                     continue;
                 }
                 let entry = match row[self.kinds().kind(destination) as usize] {
-                    Some(entry) if source != destination && !self.kinds().is_host(source) => entry,
+                    entry if source != destination && !self.kinds().is_host(source) => entry,
                     _ => self.entry(source, destination, cells),
                 };
                 if !entry.is_nothing() && select.lets_through(entry.allowed, false, cells) {

@@ -122,7 +122,7 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
     Ok(Outcome { out, err: reservations(&input.found, errors), code })
 }
 
-fn options(written: &[String]) -> Result<Options, String> {
+pub fn options(written: &[String]) -> Result<Options, String> {
     let mut options = Options::default();
     for text in written {
         let (name, value) =
