@@ -12,7 +12,8 @@ use palisade_model::policy::{Action, Direction, Object, Policy};
 use smol_str::SmolStr;
 
 use super::{Change, Diff, Peer, Select};
-use crate::map::{self, Decided, Why};
+use crate::map::why::{Decided, Why};
+use crate::map;
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
 use crate::reach::traffic_set::{TrafficId, Traffics};

@@ -6,6 +6,7 @@
 //! its reader wants it to be.
 
 mod kinds;
+mod nodes;
 mod select;
 pub mod why;
 mod workloads;
@@ -25,6 +26,7 @@ use crate::reach::connections::Connections;
 use crate::reach::cuts::Cuts;
 use crate::reach::traffic_set::{TrafficId, Traffics};
 pub use kinds::{Entry, KindRows, Kinds, Pair};
+pub use nodes::NodeRow;
 pub use select::Select;
 pub use workloads::{EXTERNAL, INGRESS_CONTROLLER, Level, Workload, WorkloadName, workloads};
 
