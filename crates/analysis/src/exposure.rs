@@ -71,7 +71,8 @@ impl<'m, 's> Exposure<'m, 's> {
         cells: &mut Cells,
     ) -> Exposed {
         let map = self.map;
-        let outside = families.iter().flat_map(|family| map.outside(workload, direction, *family, cuts, cells));
+        let outside =
+            families.iter().flat_map(|family| map.outside(workload, direction, *family, cuts, cells));
         let outside = outside.collect();
         let mut pods: Answer = Ok(Vec::new());
         let mut protected = false;

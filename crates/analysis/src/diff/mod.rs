@@ -9,6 +9,7 @@ mod findings;
 mod joint;
 mod outside;
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 
@@ -20,6 +21,7 @@ use palisade_model::snapshot::Snapshot;
 use crate::map::{Entry, Level, Map, WorkloadName};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
+use crate::reach::traffic_set::{TrafficId, Traffics};
 pub use findings::{By, Deciders, Deciding, Finding, Findings, grouped, parts};
 pub use joint::Joint;
 use joint::Kinds;
@@ -166,6 +168,27 @@ impl<'s> Diff<'s> {
         }
         for destination in (0..self.workloads.len()).filter(|at| !self.is_controller(*at)) {
             self.outside(select, destination, Direction::Ingress, cuts, cells, &mut tell)?;
+        }
+        self.entrances(cells, &mut tell)
+    }
+
+    /// Tells what the ingress controller may do otherwise.
+    fn entrances(
+        &self,
+        cells: &mut Cells,
+        tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let (before, after) = (self.before.from_entrances(cells), self.after.from_entrances(cells));
+        for (at, joint) in self.workloads.iter().enumerate() {
+            let side = |side: Option<usize>, gets: &BTreeMap<usize, TrafficId>| {
+                let allowed = side.and_then(|at| gets.get(&at)).copied().unwrap_or(Traffics::EMPTY);
+                Entry { allowed, other: None, uniform: true }
+            };
+            let (before, after) = (side(joint.before, &before), side(joint.after, &after));
+            if before != after {
+                let (source, destination) = (Peer::IngressController, Peer::Workload(at));
+                tell(cells, Change { source, destination, before, after })?;
+            }
         }
         ControlFlow::Continue(())
     }

@@ -27,13 +27,13 @@ pub struct Entry {
 
 /// What a pod is to a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Profile {
+pub(super) struct Profile {
     /// Its class in each family.
-    classes: [Option<u32>; 2],
+    pub(super) classes: [Option<u32>; 2],
     /// Whether it has no address yet, so that it goes along with the other end.
-    unaddressed: bool,
+    pub(super) unaddressed: bool,
     /// Whether its first address is of IPv6.
-    six_first: bool,
+    pub(super) six_first: bool,
 }
 
 /// Two sorts of pods that can meet over a family of addresses, by their classes.
@@ -156,22 +156,12 @@ impl Kinds {
 
     /// The pairs of classes that a workload's pods and another's come to, each once.
     pub fn pairs(&self, source: usize, destination: usize) -> Vec<Pair> {
-        let mut pairs = Vec::new();
-        for from in &self.profiles[self.of[source] as usize] {
-            for to in &self.profiles[self.of[destination] as usize] {
-                let mut preferred = true;
-                for family in in_order(from, to) {
-                    let classes = (from.classes[family as usize], to.classes[family as usize]);
-                    if let (Some(source), Some(destination)) = classes {
-                        pairs.push(Pair { family, preferred, source, destination });
-                        preferred = false;
-                    }
-                }
-            }
-        }
-        pairs.sort_unstable();
-        pairs.dedup();
-        pairs
+        pairs(self.profiles(source), self.profiles(destination))
+    }
+
+    /// The different pods of a workload.
+    pub(super) fn profiles(&self, workload: usize) -> &[Profile] {
+        &self.profiles[self.of[workload] as usize]
     }
 
     /// What pods of one workload may send pods of another, wherever they run.
@@ -277,8 +267,33 @@ impl<'m, 's> KindRows<'m, 's> {
     }
 }
 
+/// The pairs of classes that some pods and others come to, each once.
+pub(super) fn pairs(sources: &[Profile], destinations: &[Profile]) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for from in sources {
+        for to in destinations {
+            let mut preferred = true;
+            for family in in_order(from, to) {
+                let classes = (from.classes[family as usize], to.classes[family as usize]);
+                if let (Some(source), Some(destination)) = classes {
+                    pairs.push(Pair { family, preferred, source, destination });
+                    preferred = false;
+                }
+            }
+        }
+    }
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
+}
+
 /// What one sort of pod may send another. `None` where they have no family in common.
-fn profiles(from: &Profile, to: &Profile, reach: &[Reach<'_>; 2], cells: &mut Cells) -> Option<Entry> {
+pub(super) fn profiles(
+    from: &Profile,
+    to: &Profile,
+    reach: &[Reach<'_>; 2],
+    cells: &mut Cells,
+) -> Option<Entry> {
     let over = |family: usize| -> Option<TrafficId> {
         let (from, to) = (from.classes[family]?, to.classes[family]?);
         let egress = reach[family].side(Direction::Egress, from, to);

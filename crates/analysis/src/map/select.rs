@@ -34,17 +34,18 @@ pub struct Select {
 
 impl Select {
     /// Whether a workload is one that is asked about.
-    fn is_meant(&self, map: &Map<'_>, workload: usize) -> bool {
+    pub fn is_meant(&self, map: &Map<'_>, workload: usize) -> bool {
         let name = &map.workloads[workload].name;
         (self.namespaces.is_empty() || self.namespaces.contains(&name.namespace))
             && (self.focus.is_empty() || self.focus.contains(&workload))
     }
 
-    fn wants(&self, direction: Direction) -> bool {
+    /// Whether rows are asked for that those receive, or that they send.
+    pub fn wants(&self, direction: Direction) -> bool {
         self.direction.is_none_or(|wanted| wanted == direction)
     }
 
-    fn lets_through(&self, allowed: TrafficId, six: bool, cells: &Cells) -> bool {
+    pub(super) fn lets_through(&self, allowed: TrafficId, six: bool, cells: &Cells) -> bool {
         self.traffic.is_none_or(|traffic| {
             cells.traffics.set(allowed).contains(cells.traffics.line().place(traffic, six))
         })
@@ -96,6 +97,7 @@ impl Map<'_> {
             for destination in (0..self.workloads.len()).filter(|at| meant[*at] && !controller(*at)) {
                 self.outside_rows(select, destination, Direction::Ingress, cuts, cells, &mut tell)?;
             }
+            self.entrance_rows(select, cells, &mut tell)?;
         }
         ControlFlow::Continue(())
     }

@@ -107,7 +107,7 @@ impl<'s> Map<'s> {
         cells: &mut Cells,
     ) -> Vec<Why<'s>> {
         let mut found = Found::default();
-        if self.is_one(source, destination) {
+        if matches!(source, Peer::Workload(at) if source == destination && self.is_itself(at)) {
             for direction in Direction::BOTH {
                 found.add(None, direction, Key::Itself, about, cells);
             }
@@ -130,14 +130,11 @@ impl<'s> Map<'s> {
         self.told(found, cells)
     }
 
-    /// Whether two ends are one endpoint.
-    fn is_one(&self, source: Peer, destination: Peer) -> bool {
-        let Peer::Workload(at) = source else { return false };
-        let workload = &self.workloads[at];
+    /// Whether what a workload sends itself stays on one address, so that nobody can cut it off.
+    pub fn is_itself(&self, workload: usize) -> bool {
+        let workload = &self.workloads[workload];
         let own = Who::Pod(workload.pods[0]);
-        source == destination
-            && workloads::is_one(self.snapshot, workload)
-            && self.reach[0].is_itself(own, own)
+        workloads::is_one(self.snapshot, workload) && self.reach[0].is_itself(own, own)
     }
 
     /// The pairs of classes that a row stands for.

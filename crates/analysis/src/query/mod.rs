@@ -47,7 +47,9 @@ pub enum NoAnswer {
     #[error("no node {0}")]
     Node(String),
     /// Nobody can be at both ends.
-    #[error("there is no such connection: the ends have no address family in common, or are one and the same")]
+    #[error(
+        "there is no such connection: the ends have no address family in common, or are one and the same"
+    )]
     NoPair,
 }
 
@@ -83,14 +85,8 @@ pub fn answer(
     cells: &mut Cells,
 ) -> Result<Answer, NoAnswer> {
     let asked = asked(query, cells);
-    let mut answer = Answer {
-        pairs: 0,
-        some: Traffics::EMPTY,
-        every: asked,
-        asked,
-        allowed: None,
-        refused: None,
-    };
+    let mut answer =
+        Answer { pairs: 0, some: Traffics::EMPTY, every: asked, asked, allowed: None, refused: None };
     let mut found = [false; 2];
     for family in [Family::V4, Family::V6] {
         let reach = &map.reach[family as usize];
@@ -147,7 +143,8 @@ fn members(reach: &Reach<'_>, ends: &Ends, cuts: &Cuts) -> Result<Members, NoAns
         Ends::Pods { namespace, name, selector } => {
             for (at, pod) in snapshot.pods().iter().enumerate() {
                 let named = || {
-                    name.matches(&pod.name) || snapshot.makers(pod).iter().any(|maker| name.matches(&maker.name))
+                    name.matches(&pod.name)
+                        || snapshot.makers(pod).iter().any(|maker| name.matches(&maker.name))
                 };
                 let plain = name.is_open() && name.matches("") && pod.external;
                 if !pod.terminated
@@ -182,7 +179,13 @@ fn members(reach: &Reach<'_>, ends: &Ends, cuts: &Cuts) -> Result<Members, NoAns
 }
 
 /// Every pair of classes.
-fn between(reach: &Reach<'_>, sources: &Members, destinations: &Members, cells: &mut Cells, answer: &mut Answer) {
+fn between(
+    reach: &Reach<'_>,
+    sources: &Members,
+    destinations: &Members,
+    cells: &mut Cells,
+    answer: &mut Answer,
+) {
     let outside = |class: u32| reach.outside().contains(&class);
     for (from, source) in sources {
         for (to, destination) in destinations {
@@ -193,8 +196,12 @@ fn between(reach: &Reach<'_>, sources: &Members, destinations: &Members, cells: 
             // A node and the pods it runs are near: each pair is asked about.
             let near = !outside(*from) && !outside(*to) && !reach.is_pods(*from);
             if near {
-                for (one, other) in source.iter().flat_map(|one| destination.iter().map(move |other| (one, other))) {
-                    if let Some(cell) = reach.between(one.who, other.who, cells).filter(|_| one.who != other.who) {
+                for (one, other) in
+                    source.iter().flat_map(|one| destination.iter().map(move |other| (one, other)))
+                {
+                    if let Some(cell) =
+                        reach.between(one.who, other.who, cells).filter(|_| one.who != other.who)
+                    {
                         answer.add(cell, (*one, *other), 1, cells);
                     }
                 }
@@ -202,14 +209,23 @@ fn between(reach: &Reach<'_>, sources: &Members, destinations: &Members, cells: 
             }
             // A wildcard never stands for a pod and itself.
             let first = source[0];
-            let Some(other) = destination.iter().find(|party| party.who == Who::Outside || party.who != first.who) else {
+            let Some(other) =
+                destination.iter().find(|party| party.who == Who::Outside || party.who != first.who)
+            else {
                 match source.get(1) {
-                    Some(second) => answer.add(reach.cell(*from, *to, cells), (*second, destination[0]), 1, cells),
+                    Some(second) => {
+                        answer.add(reach.cell(*from, *to, cells), (*second, destination[0]), 1, cells)
+                    }
                     None => continue,
                 }
                 continue;
             };
-            answer.add(reach.cell(*from, *to, cells), (first, *other), source.len() * destination.len(), cells);
+            answer.add(
+                reach.cell(*from, *to, cells),
+                (first, *other),
+                source.len() * destination.len(),
+                cells,
+            );
         }
     }
 }

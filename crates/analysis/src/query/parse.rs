@@ -67,7 +67,9 @@ pub enum QueryError {
     )]
     End(String),
     /// Traffic that is none.
-    #[error("{0:?} is no traffic: expected tcp/PORT, tcp/FROM-TO, tcp, udp, sctp or icmp, separated by commas")]
+    #[error(
+        "{0:?} is no traffic: expected tcp/PORT, tcp/FROM-TO, tcp, udp, sctp or icmp, separated by commas"
+    )]
     Traffic(String),
     /// A verb that is none.
     #[error("{0:?} cannot be asserted: expected `is empty` or `is full`")]
@@ -168,7 +170,10 @@ impl FromStr for Ends {
         if let Some(addresses) = text.strip_prefix("ip:") {
             let address = addresses.parse::<IpAddr>().map(|address| (address, address));
             let block = || {
-                addresses.parse::<ipnet::IpNet>().map(|net| net.trunc()).map(|net| (net.network(), net.broadcast()))
+                addresses
+                    .parse::<ipnet::IpNet>()
+                    .map(|net| net.trunc())
+                    .map(|net| (net.network(), net.broadcast()))
             };
             let (first, last) = address.or_else(|_| block()).map_err(|_| wrong())?;
             return Ok(Ends::Addresses(first, last));
@@ -185,15 +190,19 @@ impl FromStr for Ends {
         // A label's key may have a slash: what comes before the first one is a namespace only if a name can be.
         let split = text.split_once('/').filter(|(head, _)| !head.contains(['.', '=', '!', ' ', '(']));
         match split {
-            Some((namespace, rest)) if is_selector(rest) => {
-                Ok(Ends::Pods { namespace: glob(namespace)?, name: any()?, selector: selector(rest).ok_or_else(wrong)? })
-            }
+            Some((namespace, rest)) if is_selector(rest) => Ok(Ends::Pods {
+                namespace: glob(namespace)?,
+                name: any()?,
+                selector: selector(rest).ok_or_else(wrong)?,
+            }),
             Some((namespace, name)) => {
                 Ok(Ends::Pods { namespace: glob(namespace)?, name: glob(name)?, selector: everything() })
             }
-            None if is_selector(text) => {
-                Ok(Ends::Pods { namespace: any()?, name: any()?, selector: selector(text).ok_or_else(wrong)? })
-            }
+            None if is_selector(text) => Ok(Ends::Pods {
+                namespace: any()?,
+                name: any()?,
+                selector: selector(text).ok_or_else(wrong)?,
+            }),
             None => Err(wrong()),
         }
     }

@@ -2,7 +2,7 @@
 
 use palisade_analysis::diff::{Diff, Findings, Select};
 use palisade_analysis::lint::dangling;
-use palisade_analysis::map::{Level, Map};
+use palisade_analysis::map::{Level, Map, with_ingress_controller};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_model::address::Family;
@@ -48,8 +48,9 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
         if let Some(refusal) = side.input.refusal() {
             return Err(refusal);
         }
-        let world = input::world(&mut side.input, arguments.thorium);
-        objects.push(world.into_objects());
+        let mut read = input::world(&mut side.input, arguments.thorium).into_objects();
+        with_ingress_controller(&mut read);
+        objects.push(read);
     }
     if sides.iter().all(|side| side.input.sources.is_empty()) {
         return Err(format!("no manifests in {} and {}", sides[0].name, sides[1].name));
