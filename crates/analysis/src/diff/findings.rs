@@ -177,7 +177,7 @@ impl<'d, 's> Deciders<'d, 's> {
         if let Some(known) = self.known.get(&question) {
             return known.clone();
         }
-        let mut why = |after: bool, cells: &mut Cells| -> Option<Vec<Deciding>> {
+        let why = |after: bool, cells: &mut Cells| -> Option<Vec<Deciding>> {
             let map = if after { &self.diff.after } else { &self.diff.before };
             let (source, destination) =
                 (self.end(change.source, after)?, self.end(change.destination, after)?);
