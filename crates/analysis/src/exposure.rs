@@ -19,9 +19,9 @@ use palisade_model::snapshot::Snapshot;
 use crate::map::Map;
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
-use crate::reach::traffic_set::TrafficId;
+use crate::reach::traffic_set::{TrafficId, Traffics};
 use crate::reach::{Reach, RuleAt};
-use crate::space::{Predicate, Space, TooMany, describe_groups};
+use crate::space::{Description, Predicate, Space, TooMany, describe_groups};
 
 /// What a workload does, in one direction, with whoever could be at the other end.
 #[derive(Debug, Clone)]
@@ -142,8 +142,24 @@ impl<'m, 's> Exposure<'m, 's> {
             gets.push(cells.get(cell).allow);
         }
         let described = describe_groups(&predicates, &signatures, |at| gets[at]);
-        Ok(described.into_iter().map(|(gets, who)| (who.to_string(), gets)).collect())
+        let mut told: Vec<(String, TrafficId)> =
+            described.into_iter().map(|(gets, who)| (who.to_string(), gets)).collect();
+        // Whoever gets nothing is whoever is left, where nobody else is.
+        let last = described_last(&told);
+        if let Some(at) = last {
+            let (_, gets) = told.remove(at);
+            told.push((Description::Others.to_string(), gets));
+        }
+        Ok(told)
     }
+}
+
+/// Those who get nothing, where others get something and nobody is called the others yet.
+fn described_last(told: &[(String, TrafficId)]) -> Option<usize> {
+    let others = Description::Others.to_string();
+    let named = told.iter().any(|(who, _)| *who == others);
+    let nothing = told.iter().position(|(_, gets)| *gets == Traffics::EMPTY);
+    nothing.filter(|_| told.len() > 1 && !named)
 }
 
 /// The selections of pods among a rule's peers.
