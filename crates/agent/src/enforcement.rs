@@ -26,8 +26,6 @@ pub struct Enforcement<K> {
     live: Live,
     /// The machine's own addresses.
     own: BTreeSet<IpAddr>,
-    /// The chains of the program, as [`Touched`] needs them.
-    chains: BTreeSet<Name>,
     /// What the kernel says our table is, if it has been asked since that was last changed.
     structure: Option<String>,
     written: Instant,
@@ -125,7 +123,6 @@ impl<K: Kernel> Enforcement<K> {
         let mut new = Enforcement {
             kernel,
             own,
-            chains: live.program().chains.keys().cloned().collect(),
             live,
             structure: None,
             written: Instant::now(),
@@ -266,6 +263,11 @@ impl<K: Kernel> Enforcement<K> {
         if known && !disturbed {
             return Ok(None);
         }
+        // Before anybody remembers what the table is.
+        match self.kernel.tidy() {
+            Err(KernelError::Refused(_)) => return Ok(Some("something held what was not needed any more")),
+            tidied => tidied?,
+        }
         let Some(found) = self.kernel.read()? else { return Ok(Some("the table was gone")) };
         if !same_elements(&found, self.live.program()) {
             return Ok(Some("elements of its sets were others"));
@@ -297,6 +299,7 @@ impl<K: Kernel> Enforcement<K> {
     /// us replace ours all the time.
     fn learn(&mut self) {
         if self.behind.is_none()
+            && self.kernel.tidy().is_ok()
             && let Ok(Some(found)) = self.kernel.read()
             && same_elements(&found, self.live.program())
         {
@@ -337,11 +340,7 @@ impl<K: Kernel> Enforcement<K> {
     }
 
     fn apply(&mut self, patch: &Patch) -> Done {
-        let touched = Touched::by(patch, &self.chains);
-        self.chains.extend(patch.chains.keys().cloned());
-        for chain in &patch.no_chains {
-            self.chains.remove(chain);
-        }
+        let touched = Touched::by(patch);
         let mut done = Done::default();
         if self.behind.is_some() {
             done = self.replace(done);
@@ -373,10 +372,7 @@ impl<K: Kernel> Enforcement<K> {
                 match error {
                     KernelError::Drifted(_) => self.figures.repairs += 1,
                     // If it is the following that went wrong, from scratch it is right.
-                    KernelError::Refused(_) => {
-                        self.live = self.live.rebuilt();
-                        self.chains = self.live.program().chains.keys().cloned().collect();
-                    }
+                    KernelError::Refused(_) => self.live = self.live.rebuilt(),
                     _ => {}
                 }
                 done = self.replace(done);

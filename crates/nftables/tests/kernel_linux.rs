@@ -215,11 +215,13 @@ fn what_the_kernel_keeps_goes_later() {
         nft("add chain inet palisade holds\nadd rule inet palisade holds jump pod_b");
         assert!(linux.is_disturbed().unwrap());
         linux.patch(&Patch::between(&one, &two)).unwrap();
+        linux.tidy().unwrap();
         assert!(run("nft", &["list", "chain", "inet", "palisade", "pod_b"], "").contains("pod_b {\n\t}"));
         // It does not come into what is read, and comes back if it is needed again.
         let read = linux.read().unwrap().unwrap();
         assert!(!read.structure.contains("chain pod_b") && !read.elements.contains_key("plain6"), "{read:?}");
         linux.patch(&Patch::between(&two, &one)).unwrap();
+        assert_eq!(linux.read().unwrap().unwrap().elements["plain6"], one.sets["plain6"].elements);
         linux.patch(&Patch::between(&one, &two)).unwrap();
         assert!(run("nft", &["list", "table", "inet", "palisade"], "").contains("chain pod_b"));
         nft("flush chain inet palisade holds\ndelete chain inet palisade holds");
