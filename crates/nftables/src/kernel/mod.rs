@@ -18,6 +18,7 @@ mod message;
 mod netlink;
 mod nft;
 mod shape;
+mod tables;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -65,6 +66,12 @@ pub trait Kernel {
 
     /// Whether somebody else may have changed our table since this was last asked.
     fn is_disturbed(&mut self) -> Result<bool, KernelError>;
+}
+
+/// Makes the kernel forget every connection of this thread's network namespace.
+pub fn forget_connections() -> Result<(), KernelError> {
+    let forgotten = netlink::Socket::open().and_then(|mut socket| conntrack::forget(&mut socket));
+    forgotten.map_err(|error| conntrack::without(KernelError::of("cannot forget connections", error)))
 }
 
 /// Packets and bytes, by counter.

@@ -21,11 +21,12 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use crate::kernel::elements::{self, DELETE_TABLE, GET_TABLE, INET, OF_TABLE};
+use crate::kernel::elements;
 use crate::kernel::features::{Features, Version};
 use crate::kernel::netlink::Socket;
 use crate::kernel::nft::Nft;
 use crate::kernel::shape::Shapes;
+use crate::kernel::tables::{self, DELETE_TABLE, GET_TABLE, INET, OF_TABLE};
 use crate::kernel::watch::Watch;
 use crate::kernel::{Connection, Counts, InForce, Kernel, KernelError, conntrack, counters, listing};
 use crate::patch::Patch;
@@ -230,9 +231,8 @@ impl Kernel for Linux {
 
     fn remove(&mut self) -> Result<bool, KernelError> {
         let removed = self.change(ToldBy::Either, |linux| {
-            let removed = linux.talk("cannot remove our table", |socket| {
-                elements::transaction(socket, DELETE_TABLE, |request| request.name(OF_TABLE, TABLE))
-            });
+            let removed =
+                linux.talk("cannot remove our table", |socket| tables::change(socket, DELETE_TABLE));
             (linux.socket.as_ref().map_or(0, Socket::port), removed)
         });
         self.shapes = None;
