@@ -10,7 +10,8 @@
 //!   what goes       later, when every packet that was on its way is through: nothing leads there any more
 //! ```
 //!
-//! If the second is refused the first is undone. Whoever is killed between them leaves the rules of before in force, or the next; what
+//! Where the second is elements alone it is a netlink batch, so that most changes of policies take one process. If it is refused the
+//! first is undone. Whoever is killed between them leaves the rules of before in force, or the next; what
 //! is left over goes when somebody takes over ([`super::replace`]).
 
 use std::collections::BTreeMap;
@@ -72,7 +73,7 @@ impl Linux {
         if !comes.is_empty() {
             self.step(&comes, counts)?;
         }
-        if let Err(error) = if changes.is_empty() { Ok(()) } else { self.step(&changes, counts) } {
+        if let Err(error) = self.change_over(&changes) {
             self.undo(comes.undone());
             return Err(error);
         }
@@ -83,6 +84,12 @@ impl Linux {
         self.left.no_chains.retain(|name| !kept.contains(name));
         self.leave(goes);
         Ok(())
+    }
+
+    /// Leads to what has come. Mostly a pod gets another list of rules, which needs no second process.
+    fn change_over(&mut self, changes: &Patch) -> Result<(), KernelError> {
+        let is_moved = changes.is_elements_only() && (changes.is_empty() || self.move_elements(changes)?);
+        if is_moved { Ok(()) } else { self.step(changes, &Counts::new()) }
     }
 
     fn step(&mut self, patch: &Patch, counts: &Counts) -> Result<(), KernelError> {
