@@ -14,7 +14,7 @@ use std::fmt::Write;
 use palisade_engine::view::View;
 use palisade_nftables::compile::live::{Live, Wiring};
 use palisade_nftables::compile::{FORGED, compile};
-use palisade_nftables::program::{Hook, IGMP, Interface, Program, Verdict};
+use palisade_nftables::program::{Hook, ICMP6, IGMP, Interface, Program, Verdict};
 use palisade_nftables::walk::Packet;
 
 use packets::tcp;
@@ -89,6 +89,46 @@ fn what_comes_by_a_pods_interface_with_another_address_is_forged() {
     live.rewire(Wiring::new());
     assert_eq!(said(live.program(), Hook::Forward, "10.0.0.1", Some(wire), false), passes);
     assert_eq!(*live.program(), compile(live.view(), "node1").program);
+}
+
+/// Before it has an address a pod asks its neighbours, from no address or one of its link; anything else by such an address is forged.
+#[test]
+fn neighbour_discovery_is_never_forged_nor_denied() {
+    let text = format!(
+        "{{apiVersion: v1, kind: Namespace, metadata: {{name: x}}}}\n{}---\n{{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, \
+         metadata: {{name: shut, namespace: x}}, spec: {{podSelector: {{}}, policyTypes: [Ingress, Egress]}}}}\n",
+        pod("a", "'fd00::1'", "node1")
+    );
+    let wire = Interface::new("veth-a").unwrap();
+    for wiring in [Wiring::new(), [(wire, BTreeSet::from(["fd00::1".parse().unwrap()]))].into()] {
+        let wired = !wiring.is_empty();
+        let live = Live::new(view(&text), "node1", wiring);
+        let said = |hook: Hook, source: &str, destination: &str, kind: u8| {
+            let icmp =
+                Packet { protocol: ICMP6, ports: None, icmp: Some((kind, 0)), ..tcp(source, destination, 0) };
+            live.program().walk(hook, &Packet { interface: Some(wire), ..icmp }).unwrap().verdict
+        };
+        for kind in 133..=137 {
+            for source in ["::", "fe80::1", "fd00::1"] {
+                assert_eq!(said(Hook::Input, source, "ff02::1", kind), Verdict::Accept, "{kind} {source}");
+            }
+            assert_eq!(said(Hook::Output, "fe80::9", "fd00::1", kind), Verdict::Accept, "{kind}");
+        }
+        let forged = if wired { Verdict::Drop } else { Verdict::Accept };
+        for kind in [128, 132, 138] {
+            assert_eq!(said(Hook::Input, "fe80::1", "ff02::1", kind), forged, "{kind}");
+            assert_eq!(said(Hook::Input, "fd00::1", "fd00::9", kind), Verdict::Drop, "{kind}");
+        }
+        // A connection that is known goes on, by whichever interface.
+        let known = Packet { established: true, interface: Some(wire), ..tcp("fd00::1", "fd00::9", 80) };
+        for hook in [Hook::Forward, Hook::Input] {
+            assert_eq!(live.program().walk(hook, &known).unwrap().verdict, Verdict::Accept);
+        }
+        // Whoever is further away than a neighbour cannot send it: a router counts down from 255.
+        let text = live.program().to_string();
+        let accepted = text.matches("ip6 hoplimit 255 icmpv6 type 133-137 accept").count();
+        assert_eq!((accepted, text.matches("icmpv6 type 133-137").count()), (3, 3), "{text}");
+    }
 }
 
 #[test]
@@ -187,6 +227,36 @@ fn namespaces_that_change_places_at_once() {
         );
     }
     live.tidy();
+    assert_eq!(*live.program(), compile(&source.view.part_of("node1"), "node1").program);
+}
+
+/// Each of two policies is needed by another pod still; what they come to together is not, once the pod goes that both are about.
+#[test]
+fn a_list_goes_with_the_last_who_needs_it() {
+    let world = |both: bool| {
+        let mut text = "{apiVersion: v1, kind: Namespace, metadata: {name: x}}\n".to_owned();
+        for (policy, port) in [("b", 80), ("c", 81)] {
+            let _ = write!(
+                text,
+                "---\n{{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: {policy}, namespace: x}}, spec: \
+                 {{podSelector: {{matchExpressions: [{{key: app, operator: In, values: [a, {policy}]}}]}}, ingress: [{{ports: \
+                 [{{port: {port}}}]}}]}}}}\n"
+            );
+        }
+        for (name, address) in [("a", "10.0.0.1"), ("b", "10.0.0.2"), ("c", "10.0.0.3")] {
+            if both || name != "a" {
+                text.push_str(&pod(name, address, "node1"));
+            }
+        }
+        text
+    };
+    let mut source = Followed::default();
+    let mut live = Live::new(View::default(), "node1", Wiring::new());
+    let lists = |live: &Live| live.program().chains.keys().filter(|name| name.starts_with("in_")).count();
+    live.follow(&source.take(&world(true), "node1")).unwrap();
+    let before = lists(&live);
+    live.follow(&source.take(&world(false), "node1")).unwrap();
+    assert_eq!(lists(&live), before - 1);
     assert_eq!(*live.program(), compile(&source.view.part_of("node1"), "node1").program);
 }
 

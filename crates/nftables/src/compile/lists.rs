@@ -22,6 +22,8 @@ use super::names::{Said, digest, hashed};
 use crate::program::{Name, Verdict};
 
 mod render;
+#[cfg(test)]
+mod tests;
 
 /// A list of rules that some of the node's own need.
 #[derive(Debug)]
