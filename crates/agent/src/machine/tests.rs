@@ -1,5 +1,9 @@
 use std::cell::RefCell;
 
+use palisade_model::cluster::{MachinePod, Pod};
+use palisade_model::label::Labels;
+use palisade_nftables::program::Interface;
+
 use super::*;
 
 /// A network that says what a test put there.
