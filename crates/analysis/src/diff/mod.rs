@@ -18,7 +18,7 @@ use palisade_model::options::Options;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 
-use crate::map::{Entry, Level, Map, WorkloadName};
+use crate::map::{Entry, INGRESS_CONTROLLER, Level, Map, WorkloadName};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
 use crate::reach::traffic_set::{TrafficId, Traffics};
@@ -130,14 +130,19 @@ impl<'s> Diff<'s> {
         &self.workloads[workload].name
     }
 
+    /// The workloads of manifests: all but the ingress controller, which nobody wrote.
+    pub fn written(&self) -> impl Iterator<Item = &Joint> {
+        self.workloads.iter().filter(|joint| joint.name.kind != INGRESS_CONTROLLER)
+    }
+
     /// The workloads that are there after and not before.
     pub fn came(&self) -> impl Iterator<Item = &WorkloadName> {
-        self.workloads.iter().filter(|joint| joint.before.is_none()).map(|joint| &joint.name)
+        self.written().filter(|joint| joint.before.is_none()).map(|joint| &joint.name)
     }
 
     /// The workloads that are there before and not after.
     pub fn went(&self) -> impl Iterator<Item = &WorkloadName> {
-        self.workloads.iter().filter(|joint| joint.after.is_none()).map(|joint| &joint.name)
+        self.written().filter(|joint| joint.after.is_none()).map(|joint| &joint.name)
     }
 
     /// Tells every pair that differs, sources in their order: first what each workload sends to workloads, then what it
@@ -217,6 +222,6 @@ impl<'s> Diff<'s> {
     }
 
     fn is_controller(&self, workload: usize) -> bool {
-        self.workloads[workload].name.kind == crate::map::INGRESS_CONTROLLER
+        self.workloads[workload].name.kind == INGRESS_CONTROLLER
     }
 }

@@ -98,7 +98,7 @@ pub fn json(facts: &Facts<'_, '_>, cells: &mut Cells) -> String {
         removed: diff.went().map(Workload::from).collect(),
     };
     let (opened, closed) = (facts.findings.opened, facts.findings.closed);
-    let summary = Summary { opened, closed, workloads: diff.workloads.len(), pairs: facts.pairs() };
+    let summary = Summary { opened, closed, workloads: facts.workloads(), pairs: facts.pairs() };
     print(&Document { changes, workloads: moved, summary })
 }
 

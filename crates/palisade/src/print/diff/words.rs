@@ -26,7 +26,7 @@ pub fn ends(peers: &[Peer], diff: &Diff<'_>) -> String {
         }
     }
     let mut names: Vec<String> = Vec::new();
-    let everybody = diff.workloads.len();
+    let everybody = diff.written().count();
     if everybody > 1 && workloads.values().map(Vec::len).sum::<usize>() == everybody {
         names.push("all workloads".to_owned());
     } else {
@@ -127,7 +127,7 @@ pub fn headline(facts: &Facts<'_, '_>) -> String {
 pub fn compared(facts: &Facts<'_, '_>) -> String {
     format!(
         "{}, {} pairs and all addresses compared",
-        plural(facts.diff.workloads.len(), "workload"),
+        plural(facts.workloads(), "workload"),
         grouped_digits(facts.pairs())
     )
 }
