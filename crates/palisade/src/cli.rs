@@ -1,17 +1,21 @@
-//! The arguments, as users see them: what is written here is what `--help` and the manual pages say. Commands that have commands of
-//! their own have a file of their own.
+//! The arguments, as users see them: what is written here is what `--help` and the manual pages say. Commands with
+//! much to say, or with commands of their own, have a file of their own.
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use self::diff::{DiffArgs, DiffOutput, FailOn};
 pub use self::enforce::{EnforceArgs, EnforceCommand, EnforceOutput, EnforceStatusArgs, EnforceStopArgs};
 pub use self::lab::{LabArgs, LabCommand, LabExecArgs, LabOutput, LabTestArgs};
+pub use self::query::{DirectionArg, ExposureArgs, ExposureOutput, QueryArgs, QueryOutput};
 pub use self::thorium::{
     EffectiveArgs, EffectiveOutput, ThoriumArgs, ThoriumCommand, VerifyArgs, VerifyOutput,
 };
 
+mod diff;
 mod enforce;
 mod lab;
+mod query;
 mod thorium;
 
 const STYLES: Styles = Styles::styled()
@@ -39,6 +43,8 @@ const EXAMPLES: &str = "\
 Examples:
   palisade explain \"shop/web -> shop/db tcp/5432\" -f cluster/
   kubectl get pods,ns,netpol -A -o yaml | palisade explain \"shop/web -> ip:203.0.113.7 tcp/443\" -f -
+  palisade map -f cluster/
+  palisade diff --git main cluster/
   palisade check -f cluster/
   palisade test cluster/tests";
 
@@ -181,151 +187,6 @@ pub struct TestArgs {
     pub output: TestOutput,
 }
 
-/// Say what a change of policies, or of the cluster, opens and closes.
-///
-/// Two sets of manifests are compared by what they mean: every pair of workloads and all addresses outside, with exact ports. What
-/// becomes allowed and what becomes denied is listed with the rule that decided before and the one that decides after. No
-/// difference is a proof: no connection is treated otherwise. --git compares the files here with those of a revision, or (A..B) two
-/// revisions with each other.
-///
-/// Exit code: 0 same (or nothing that --fail-on asks for), 1 different, 2 a side could not be read.
-#[derive(Debug, Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
-Examples:
-  palisade diff --git main cluster/
-  palisade diff old/ new/ -f cluster/pods.yaml
-  palisade diff --git main cluster/ --output md > comment.md
-  palisade diff --git v1.0..v1.1 cluster/ --fail-on opened"
-)]
-pub struct DiffArgs {
-    /// Before and after; with --git, the files and folders to compare (the folder here, if none)
-    #[arg(value_name = "PATH")]
-    pub paths: Vec<String>,
-    /// Compare with this git revision, or two of them (A..B)
-    #[arg(long, value_name = "REV")]
-    pub git: Option<String>,
-    /// Manifests of both sides, e.g. the pods of the cluster; may be repeated
-    #[arg(long = "file", short = 'f', value_name = "PATH")]
-    pub files: Vec<String>,
-    /// What makes the exit code 1
-    #[arg(long, value_enum, default_value_t = FailOn::Any, value_name = "WHAT")]
-    pub fail_on: FailOn,
-    #[command(flatten)]
-    pub reading: MapOptions,
-    #[command(flatten)]
-    pub thorium: ThoriumArgs,
-    /// Print every finding, however many there are
-    #[arg(long)]
-    pub all: bool,
-    /// How to print it
-    #[arg(long, short, value_enum, default_value_t = DiffOutput::Text, value_name = "FORMAT")]
-    pub output: DiffOutput,
-}
-
-/// Assert what must hold for all connections of a cluster, in a line each.
-///
-/// A query is SOURCE -> DESTINATION [TRAFFIC] [is empty|is full], or DESTINATION <- SOURCE. An end is namespace/name (of pods or what
-/// made them; * may stand for either part, or end it), ns:namespace, labels as app=web or shop/app=web, internet, ip:ADDRESS,
-/// ip:CIDR or node:NAME. Traffic is tcp/PORT, tcp/FROM-TO, tcp, udp, sctp or icmp, several with commas; anything, if none is named.
-/// It is about every pod, every port and every address; what speaks against it is one connection, explained.
-///
-/// Exit code: 0 everything holds, 1 something does not, 2 a query or a file could not be read, or an end is nobody.
-#[derive(Debug, Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
-Examples:
-  palisade query \"ns:payments <- internet is empty\" -f cluster/
-  palisade query \"app=web -> app=db tcp/5432 is full\" \"shop/* -> internet\" -f cluster/
-  palisade query -f new/ --within old/
-  palisade query -f cluster/ --equals rewritten/"
-)]
-pub struct QueryArgs {
-    /// What is asked, e.g. "app=web -> app=db tcp/5432 is full"
-    #[arg(value_name = "QUERY")]
-    pub queries: Vec<String>,
-    #[command(flatten)]
-    pub input: InputArgs,
-    /// These manifests let through all that those of -f do; may be repeated
-    #[arg(long, value_name = "PATH")]
-    pub within: Vec<String>,
-    /// These manifests let through what those of -f do, and nothing else; may be repeated
-    #[arg(long, value_name = "PATH")]
-    pub equals: Vec<String>,
-    #[command(flatten)]
-    pub reading: MapOptions,
-    #[command(flatten)]
-    pub thorium: ThoriumArgs,
-    /// How to print it
-    #[arg(long, short, value_enum, default_value_t = QueryOutput::Text, value_name = "FORMAT")]
-    pub output: QueryOutput,
-}
-
-/// Say what workloads accept from, and send to, pods that do not exist yet, and the outside.
-///
-/// A map is about the pods there are; policies let in whoever carries a label. For each workload, all that its policies tell apart
-/// among pods that could exist is listed, with exactly what each of them may do: every pod is in one of the lines.
-///
-/// Exit code: 0 answered, 2 a file could not be read, or there is no such workload.
-#[derive(Debug, Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
-Examples:
-  palisade exposure -f cluster/
-  palisade exposure -f cluster/ --focus shop/db --direction ingress
-  palisade exposure -f cluster/ --namespace shop --output json"
-)]
-pub struct ExposureArgs {
-    #[command(flatten)]
-    pub input: InputArgs,
-    /// Only this workload; may be repeated
-    #[arg(long, value_name = "NAMESPACE/NAME")]
-    pub focus: Vec<String>,
-    /// Only workloads of this namespace; may be repeated
-    #[arg(long = "namespace", short, value_name = "NAME")]
-    pub namespaces: Vec<String>,
-    /// Only what they accept, or only what they send
-    #[arg(long, value_enum, value_name = "DIRECTION")]
-    pub direction: Option<DirectionArg>,
-    #[command(flatten)]
-    pub reading: MapOptions,
-    #[command(flatten)]
-    pub thorium: ThoriumArgs,
-    /// How to print it
-    #[arg(long, short, value_enum, default_value_t = ExposureOutput::Text, value_name = "FORMAT")]
-    pub output: ExposureOutput,
-}
-
-/// A direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DirectionArg {
-    /// What is accepted
-    Ingress,
-    /// What is sent
-    Egress,
-}
-
-/// How to print answers to queries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum QueryOutput {
-    /// For people
-    Text,
-    /// For programs
-    Json,
-}
-
-/// How to print exposure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ExposureOutput {
-    /// For people
-    Text,
-    /// For programs
-    Json,
-}
-
 /// Points where tools differ.
 #[derive(Debug, Args)]
 pub struct MapOptions {
@@ -366,30 +227,6 @@ pub enum Families {
     Ipv6,
     /// Both
     Both,
-}
-
-/// What makes a diff fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FailOn {
-    /// Something opens
-    Opened,
-    /// Something closes
-    Closed,
-    /// Either
-    Any,
-}
-
-/// How to print a diff.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DiffOutput {
-    /// For people
-    Text,
-    /// For programs
-    Json,
-    /// For a comment on a pull request
-    Md,
-    /// For code scanning
-    Sarif,
 }
 
 /// Print policies in another form.

@@ -25,12 +25,14 @@ use crate::print::style::Look;
 
 /// All of it, in JSON.
 #[derive(Debug, Serialize)]
-struct Document {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Document {
     exposure: Vec<Row>,
 }
 
 /// One workload in one direction.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct Row {
     workload: Workload,
@@ -47,12 +49,14 @@ struct Row {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Pods {
     who: String,
     allowed: Allowed,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Addresses {
     range: Range,
     allowed: Allowed,

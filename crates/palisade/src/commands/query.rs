@@ -30,13 +30,15 @@ use crate::print::style::Look;
 
 /// Everything that was asked, in JSON.
 #[derive(Debug, Serialize)]
-struct Document {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Document {
     holds: bool,
     queries: Vec<Said>,
 }
 
 /// One query.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct Said {
     query: String,

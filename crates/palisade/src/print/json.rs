@@ -126,6 +126,13 @@ mod tests {
     }
 
     #[test]
+    fn the_schemas_of_diff_query_and_exposure_are_the_ones_in_docs() {
+        same_schema::<crate::print::diff::Document>("diff");
+        same_schema::<crate::commands::query::Document>("query");
+        same_schema::<crate::commands::exposure::Document>("exposure");
+    }
+
+    #[test]
     fn the_schema_of_test_is_the_one_in_docs() {
         same_schema::<TestReport>("test");
     }

@@ -9,6 +9,8 @@ mod sarif;
 mod text;
 mod words;
 
+#[cfg(test)]
+pub use json::Document;
 pub use json::json;
 pub use markdown::markdown;
 pub use sarif::sarif;
