@@ -207,25 +207,16 @@ fn between(
                 }
                 continue;
             }
-            // A wildcard never stands for a pod and itself.
-            let first = source[0];
-            let Some(other) =
-                destination.iter().find(|party| party.who == Who::Outside || party.who != first.who)
-            else {
-                match source.get(1) {
-                    Some(second) => {
-                        answer.add(reach.cell(*from, *to, cells), (*second, destination[0]), 1, cells)
-                    }
-                    None => continue,
-                }
-                continue;
-            };
-            answer.add(
-                reach.cell(*from, *to, cells),
-                (first, *other),
-                source.len() * destination.len(),
-                cells,
-            );
+            // A wildcard never stands for a pod and itself: where a class meets itself, two of it stand for it.
+            let apart = |one: &Party, other: &Party| one.who == Who::Outside || one.who != other.who;
+            let two = source
+                .iter()
+                .take(2)
+                .find_map(|one| Some((*one, *destination.iter().find(|other| apart(other, one))?)));
+            if let Some(ends) = two {
+                let cell = reach.cell(*from, *to, cells);
+                answer.add(cell, ends, source.len() * destination.len(), cells);
+            }
         }
     }
 }

@@ -148,7 +148,7 @@ fn text(exposed: &Exposed, cells: &Cells, look: Look, out: &mut String) {
     match &exposed.pods {
         Ok(pods) => lines.extend(pods.iter().map(|(who, gets)| (said(*gets), who.clone()))),
         Err(_) => {
-            lines.push(("?".to_owned(), "pods: selections combine in too many ways to tell".to_owned()))
+            lines.push(("?".to_owned(), "pods: selections combine in too many ways to tell".to_owned()));
         }
     }
     let mut ranges: Vec<(TrafficId, Vec<(IpAddr, IpAddr)>)> = Vec::new();
