@@ -8,7 +8,7 @@ use super::{MapOptions, ThoriumArgs};
 ///
 /// Two sets of manifests are compared by what they mean: every pair of workloads and all addresses outside, with exact ports. What
 /// becomes allowed and what becomes denied is listed with the rule that decided before and the one that decides after. No
-/// difference is a proof: no connection is treated otherwise. --git compares the files here with those of a revision, or (A..B) two
+/// difference is a proof: no connection is treated otherwise. --with says what applying a file would do, --git compares the files here with those of a revision, or (A..B) two
 /// revisions with each other.
 ///
 /// Exit code: 0 same (or nothing that --fail-on asks for), 1 different, 2 a side could not be read.
@@ -18,6 +18,7 @@ use super::{MapOptions, ThoriumArgs};
     after_help = "\
 Examples:
   palisade diff --git main cluster/
+  palisade diff cluster/ --with new-policy.yaml
   palisade diff old/ new/ -f cluster/pods.yaml
   palisade diff --git main cluster/ --output md > comment.md
   palisade diff --git v1.0..v1.1 cluster/ --fail-on opened"
@@ -29,6 +30,9 @@ pub struct DiffArgs {
     /// Compare with this git revision, or two of them (A..B)
     #[arg(long, value_name = "REV")]
     pub git: Option<String>,
+    /// Compare with what applying these would make of it: objects of the same name are replaced; may be repeated
+    #[arg(long, value_name = "PATH", conflicts_with = "git")]
+    pub with: Vec<String>,
     /// Manifests of both sides, e.g. the pods of the cluster; may be repeated
     #[arg(long = "file", short = 'f', value_name = "PATH")]
     pub files: Vec<String>,

@@ -5,7 +5,9 @@ use palisade_analysis::lint::dangling;
 use palisade_analysis::map::{Level, Map, with_ingress_controller};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
+use palisade_dialects::codes;
 use palisade_model::address::Family;
+use palisade_model::diagnostic::Location;
 use palisade_model::options::Options;
 use palisade_model::snapshot::{Objects, Snapshot};
 
@@ -37,6 +39,8 @@ pub fn run(arguments: &DiffArgs, color: ColorChoice) -> Outcome {
 struct Side {
     name: String,
     input: Input,
+    /// The files whose objects are meant to take the place of others.
+    replaces: Vec<String>,
 }
 
 fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outcome, String> {
@@ -50,6 +54,10 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
         }
         let mut read = input::world(&mut side.input, arguments.thorium).into_objects();
         with_ingress_controller(&mut read);
+        let meant = |at: &Location| side.replaces.iter().any(|name| **name == *at.file);
+        side.input.found.retain(|one| {
+            one.code.id != codes::DUPLICATE_OBJECT.id || !one.location.as_ref().is_some_and(meant)
+        });
         objects.push(read);
     }
     if sides.iter().all(|side| side.input.sources.is_empty()) {
@@ -123,16 +131,20 @@ pub fn families<const N: usize>(wanted: Families, maps: [&Map<'_>; N], cuts: &Cu
 
 fn sides(arguments: &DiffArgs) -> Result<Vec<Side>, String> {
     let with = |path: &[String]| -> Vec<String> { path.iter().chain(&arguments.files).cloned().collect() };
+    if !arguments.with.is_empty() {
+        return applied(arguments);
+    }
     let Some(revisions) = &arguments.git else {
         let [before, after] = &arguments.paths[..] else {
             let given = arguments.paths.len();
             return Err(format!(
-                "two sides are compared, and {given} given\n  write palisade diff BEFORE AFTER, or palisade diff --git REV [PATH…]"
+                "two sides are compared, and {given} given\n  write palisade diff BEFORE AFTER, palisade diff PATH… --with PATH, or palisade diff --git REV [PATH…]"
             ));
         };
         let side = |path: &String| Side {
             name: path.clone(),
             input: input::read(&with(std::slice::from_ref(path))),
+            replaces: Vec::new(),
         };
         return Ok(vec![side(before), side(after)]);
     };
@@ -141,7 +153,7 @@ fn sides(arguments: &DiffArgs) -> Result<Vec<Side>, String> {
     let at = |revision: &str| -> Result<Side, String> {
         let mut input = git::read(revision, paths)?;
         input.add(&arguments.files);
-        Ok(Side { name: revision.to_owned(), input })
+        Ok(Side { name: revision.to_owned(), input, replaces: Vec::new() })
     };
     match revisions.split_once("..") {
         Some((before, after)) => {
@@ -159,7 +171,34 @@ fn sides(arguments: &DiffArgs) -> Result<Vec<Side>, String> {
                     input::describe(paths)
                 ));
             }
-            Ok(vec![before, Side { name: "the working tree".to_owned(), input: input::read(&with(&there)) }])
+            Ok(vec![
+                before,
+                Side {
+                    name: "the working tree".to_owned(),
+                    input: input::read(&with(&there)),
+                    replaces: Vec::new(),
+                },
+            ])
         }
     }
+}
+
+/// A side, and what applying more files makes of it.
+fn applied(arguments: &DiffArgs) -> Result<Vec<Side>, String> {
+    let paths: Vec<String> = arguments.paths.iter().chain(&arguments.files).cloned().collect();
+    if paths.is_empty() {
+        return Err(
+            "--with says what is applied; to what?\n  write palisade diff PATH… --with PATH".to_owned()
+        );
+    }
+    let (before, mut after) = (input::read(&paths), input::read(&paths));
+    let own = after.sources.len();
+    after.add(&arguments.with);
+    let added = after.sources[own..].iter().map(|source| source.name().to_string()).collect();
+    let with = input::describe(&arguments.with);
+    let name = input::describe(&paths);
+    Ok(vec![
+        Side { name: name.clone(), input: before, replaces: Vec::new() },
+        Side { name: format!("{name} with {with}"), input: after, replaces: added },
+    ])
 }
