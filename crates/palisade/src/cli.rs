@@ -1,5 +1,9 @@
 //! The arguments, as users see them.
 
+mod map;
+
+pub use map::{MapArgs, MapDirection, MapOutput};
+
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -47,6 +51,7 @@ pub enum Command {
     Explain(ExplainArgs),
     Check(CheckArgs),
     Test(TestArgs),
+    Map(MapArgs),
     Diff(DiffArgs),
     Compile(CompileArgs),
     Enforce(EnforceArgs),

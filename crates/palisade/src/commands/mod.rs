@@ -7,6 +7,7 @@ pub mod diff;
 pub mod enforce;
 pub mod explain;
 pub mod lab;
+pub mod map;
 pub mod reservations;
 pub mod shell;
 pub mod test;

@@ -1,4 +1,4 @@
-//! The JSON forms of `explain`, `check`, `test` and `thorium effective`; those of `lab` and `enforce status` stand beside their printers. Their schemas are in docs/schemas, and a test holds them together.
+//! The JSON forms of `explain`, `check`, `test` and `thorium effective`; those of `lab`, `enforce status` and `map` stand beside their printers. Their schemas are in docs/schemas, and a test holds them together.
 
 use palisade_analysis::policy_test;
 use palisade_model::diagnostic;
@@ -546,6 +546,11 @@ mod tests {
     #[test]
     fn the_schema_of_enforce_status_is_the_one_in_docs() {
         same_schema::<crate::print::enforce::Status>("enforce-status");
+    }
+
+    #[test]
+    fn the_schema_of_map_is_the_one_in_docs() {
+        same_schema::<crate::print::map::Document<'_>>("map");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 /// An end, in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Peer {
     /// A workload.
@@ -18,10 +19,13 @@ pub enum Peer {
     Range(Range),
     /// Whoever serves Ingress and Route objects.
     IngressController(Empty),
+    /// Nodes with the same answer.
+    Node(Nodes),
 }
 
 /// A workload, in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Workload {
     /// Its namespace.
     pub namespace: String,
@@ -33,6 +37,7 @@ pub struct Workload {
 
 /// Addresses; both belong to it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Range {
     /// The first.
     pub from: IpAddr,
@@ -40,12 +45,26 @@ pub struct Range {
     pub to: IpAddr,
 }
 
+/// Nodes, in JSON.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Nodes {
+    /// Their names, unless it is every node.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Whether it is every node there is.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub every: bool,
+}
+
 /// Nothing to say.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Empty {}
 
 /// What is let through, in JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Allowed {
     /// TCP ports, first and last of each range.
     #[serde(rename = "TCP", skip_serializing_if = "Vec::is_empty")]
@@ -62,6 +81,19 @@ pub struct Allowed {
     /// Which types and codes of it, where not all.
     #[serde(rename = "icmpTypes", skip_serializing_if = "Vec::is_empty")]
     pub icmp_types: Vec<String>,
+    /// The same for connections from source ports that rules name, where that is something else.
+    #[serde(rename = "fromSourcePorts", skip_serializing_if = "Vec::is_empty")]
+    pub from: Vec<FromPorts>,
+}
+
+/// What is let through from some source ports, in JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FromPorts {
+    /// First and last source port.
+    pub ports: (u16, u16),
+    /// What is let through from them.
+    pub allowed: Box<Allowed>,
 }
 
 // === impl Peer ===
@@ -101,6 +133,14 @@ impl From<&Connections> for Allowed {
             udp: connections.udp.clone(),
             sctp: connections.sctp.clone(),
             icmp: !connections.icmp.is_empty(),
+            from: connections
+                .from
+                .iter()
+                .map(|(first, last, from)| FromPorts {
+                    ports: (*first, *last),
+                    allowed: Box::new(Allowed::from(&**from)),
+                })
+                .collect(),
             icmp_types: if all { Vec::new() } else { connections.icmp.iter().map(types).collect() },
         }
     }
@@ -226,7 +266,10 @@ mod tests {
             said(&[("0.0.0.0", "9.255.255.255"), ("11.0.0.0", "255.255.255.255")]),
             "0.0.0.0/0 except 10.0.0.0/8"
         );
-        assert_eq!(said(&[("203.0.113.0", "203.0.113.255"), ("8.8.8.8", "8.8.8.8")]), "8.8.8.8, 203.0.113.0/24");
+        assert_eq!(
+            said(&[("203.0.113.0", "203.0.113.255"), ("8.8.8.8", "8.8.8.8")]),
+            "8.8.8.8, 203.0.113.0/24"
+        );
         assert_eq!(said(&[("2001:db8::", "2001:db8::ffff")]), "2001:db8::/112");
         assert_eq!(said(&[("0.0.0.1", "255.255.255.255")]), "0.0.0.0/0 except 0.0.0.0");
     }
