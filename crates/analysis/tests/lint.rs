@@ -63,6 +63,9 @@ finds! {
 
     subject_selects_nothing: pods() + &policy("p", "podSelector: {matchLabels: {app: c}}") => ["L0101" "spec.podSelector"];
     subject_unknown_without_pods: policy("p", "podSelector: {matchLabels: {app: c}}") => [];
+    subject_contradicts_itself: policy("p", "podSelector: {matchLabels: {app: c}, matchExpressions: [{key: app, operator: NotIn, values: [c]}]}") => ["L0101" "spec.podSelector"];
+    peer_contradicts_itself: policy("p", "podSelector: {}, ingress: [{from: [{podSelector: {matchLabels: {app: c}, matchExpressions: [{key: app, operator: DoesNotExist}]}}]}]")
+        => ["L0102" "spec.ingress[0].from[0]"];
     subject_of_a_namespace_without_pods: pod("other", "a", "", "") + &policy("p", "podSelector: {matchLabels: {app: c}}") => [];
     an_empty_subject_is_meant: pod("other", "a", "", "") + &policy("p", "podSelector: {}") => [];
     admin_subject_selects_nothing: pods() + &admin("p", 1, "matchLabels: {tenant: red}") => ["L0101" "spec.subject"];

@@ -31,6 +31,8 @@ fn main() -> ExitCode {
         Command::Test(arguments) => commands::test::run(&arguments, cli.color),
         Command::Diff(arguments) => commands::diff::run(&arguments, cli.color),
         Command::Map(arguments) => commands::map::run(&arguments, cli.color),
+        Command::Query(arguments) => commands::query::run(&arguments, cli.color),
+        Command::Exposure(arguments) => commands::exposure::run(&arguments, cli.color),
         Command::Compile(arguments) => commands::compile::run(&arguments, cli.color),
         Command::Enforce(arguments) => commands::enforce::run(&arguments, cli.color),
         Command::Lab(arguments) => commands::lab::run(&arguments, cli.color),

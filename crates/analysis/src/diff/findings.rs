@@ -12,8 +12,8 @@ use palisade_model::policy::{Action, Direction, Object, Policy};
 use smol_str::SmolStr;
 
 use super::{Change, Diff, Peer, Select};
-use crate::map::why::{Decided, Why};
 use crate::map;
+use crate::map::why::{Decided, Why};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
 use crate::reach::traffic_set::{TrafficId, Traffics};
@@ -177,9 +177,10 @@ impl<'d, 's> Deciders<'d, 's> {
         if let Some(known) = self.known.get(&question) {
             return known.clone();
         }
-        let mut why = |after: bool, cells: &mut Cells| -> Option<Vec<Deciding>> {
+        let why = |after: bool, cells: &mut Cells| -> Option<Vec<Deciding>> {
             let map = if after { &self.diff.after } else { &self.diff.before };
-            let (source, destination) = (self.end(change.source, after)?, self.end(change.destination, after)?);
+            let (source, destination) =
+                (self.end(change.source, after)?, self.end(change.destination, after)?);
             Some(map.why(source, destination, part, self.cuts, cells).iter().filter_map(deciding).collect())
         };
         let (before, after) = (why(false, cells), why(true, cells));
@@ -210,9 +211,11 @@ fn told(
     let (closed, open) = if opens { (before, after) } else { (after, before) };
     let (closed, open) = match (closed, open) {
         (Some(closed), Some(open)) => {
-            let refused: Vec<Deciding> = closed.into_iter().filter(|one| one.action != Action::Allow).collect();
+            let refused: Vec<Deciding> =
+                closed.into_iter().filter(|one| one.action != Action::Allow).collect();
             let sides: Vec<Direction> = refused.iter().map(|one| one.direction).collect();
-            let open = open.into_iter().filter(|one| sides.contains(&one.direction) && one.action == Action::Allow);
+            let open =
+                open.into_iter().filter(|one| sides.contains(&one.direction) && one.action == Action::Allow);
             (refused, open.collect())
         }
         (Some(closed), None) => (closed, absent(Direction::Egress)),

@@ -9,6 +9,7 @@ mod findings;
 mod joint;
 mod outside;
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 
@@ -17,9 +18,10 @@ use palisade_model::options::Options;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 
-use crate::map::{Entry, Level, Map, WorkloadName};
+use crate::map::{Entry, INGRESS_CONTROLLER, Level, Map, WorkloadName};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
+use crate::reach::traffic_set::{TrafficId, Traffics};
 pub use findings::{By, Deciders, Deciding, Finding, Findings, grouped, parts};
 pub use joint::Joint;
 use joint::Kinds;
@@ -128,14 +130,19 @@ impl<'s> Diff<'s> {
         &self.workloads[workload].name
     }
 
+    /// The workloads of manifests: all but the ingress controller, which nobody wrote.
+    pub fn written(&self) -> impl Iterator<Item = &Joint> {
+        self.workloads.iter().filter(|joint| joint.name.kind != INGRESS_CONTROLLER)
+    }
+
     /// The workloads that are there after and not before.
     pub fn came(&self) -> impl Iterator<Item = &WorkloadName> {
-        self.workloads.iter().filter(|joint| joint.before.is_none()).map(|joint| &joint.name)
+        self.written().filter(|joint| joint.before.is_none()).map(|joint| &joint.name)
     }
 
     /// The workloads that are there before and not after.
     pub fn went(&self) -> impl Iterator<Item = &WorkloadName> {
-        self.workloads.iter().filter(|joint| joint.after.is_none()).map(|joint| &joint.name)
+        self.written().filter(|joint| joint.after.is_none()).map(|joint| &joint.name)
     }
 
     /// Tells every pair that differs, sources in their order: first what each workload sends to workloads, then what it
@@ -167,6 +174,27 @@ impl<'s> Diff<'s> {
         for destination in (0..self.workloads.len()).filter(|at| !self.is_controller(*at)) {
             self.outside(select, destination, Direction::Ingress, cuts, cells, &mut tell)?;
         }
+        self.entrances(cells, &mut tell)
+    }
+
+    /// Tells what the ingress controller may do otherwise.
+    fn entrances(
+        &self,
+        cells: &mut Cells,
+        tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let (before, after) = (self.before.from_entrances(cells), self.after.from_entrances(cells));
+        for (at, joint) in self.workloads.iter().enumerate() {
+            let side = |side: Option<usize>, gets: &BTreeMap<usize, TrafficId>| {
+                let allowed = side.and_then(|at| gets.get(&at)).copied().unwrap_or(Traffics::EMPTY);
+                Entry { allowed, other: None, uniform: true }
+            };
+            let (before, after) = (side(joint.before, &before), side(joint.after, &after));
+            if before != after {
+                let (source, destination) = (Peer::IngressController, Peer::Workload(at));
+                tell(cells, Change { source, destination, before, after })?;
+            }
+        }
         ControlFlow::Continue(())
     }
 
@@ -194,6 +222,6 @@ impl<'s> Diff<'s> {
     }
 
     fn is_controller(&self, workload: usize) -> bool {
-        self.workloads[workload].name.kind == crate::map::INGRESS_CONTROLLER
+        self.workloads[workload].name.kind == INGRESS_CONTROLLER
     }
 }

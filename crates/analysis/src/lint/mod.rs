@@ -8,6 +8,7 @@ mod addresses;
 mod collisions;
 mod conflict;
 mod dns;
+mod entrances;
 mod families;
 mod groups;
 mod named_ports;
@@ -37,6 +38,7 @@ pub static LINTS: &[(Lint, &[&Code])] = &[
     (services::check, &[&services::MISSING_SERVICE]),
     (collisions::check, &[&collisions::COLLISION]),
     (groups::check, &[&groups::MISSING_GROUP, &groups::GROUP_REACHES_OUT]),
+    (entrances::check, &[&entrances::MISSING_BACKEND, &entrances::MISSING_PORT, &entrances::NOBODY_BEHIND]),
 ];
 
 /// Everything that all lints find.

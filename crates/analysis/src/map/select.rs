@@ -97,6 +97,7 @@ impl Map<'_> {
             for destination in (0..self.workloads.len()).filter(|at| meant[*at] && !controller(*at)) {
                 self.outside_rows(select, destination, Direction::Ingress, cuts, cells, &mut tell)?;
             }
+            self.entrance_rows(select, cells, &mut tell)?;
         }
         ControlFlow::Continue(())
     }

@@ -41,7 +41,7 @@ use groups::{DestinationId, Groups, Whose, number};
 pub use matrix::Matrix;
 use members::{Lookup, Spans};
 pub use programs::RuleAt;
-use programs::{Held, Program, Programs};
+use programs::{Held, PeerSetId, Program, Programs};
 use rows::Runner;
 pub use rows::{Decider, Row};
 use traffic_set::{TrafficId, Traffics};
@@ -184,6 +184,29 @@ impl<'s> Reach<'s> {
         let program = self.classes[class as usize].programs[direction as usize];
         let program = &self.programs[direction as usize][program as usize];
         program.isolated || !program.rules.is_empty()
+    }
+
+    /// The rules that apply to a class in a direction, in the order in which they are asked.
+    pub fn rules(&self, direction: Direction, class: u32) -> impl Iterator<Item = RuleAt> {
+        let program = self.classes[class as usize].programs[direction as usize];
+        self.programs[direction as usize][program as usize].rules.iter().map(|held| held.at)
+    }
+
+    /// What the side of a class would say about somebody who is not there, given which rules would mean it. It has no port
+    /// that anybody could name.
+    pub fn supposed(
+        &self,
+        direction: Direction,
+        class: u32,
+        names: impl Fn(RuleAt) -> bool,
+        cells: &mut Cells,
+    ) -> CellId {
+        let program = self.classes[class as usize].programs[direction as usize];
+        let program = &self.programs[direction as usize][program as usize];
+        let meant = |held: &Held| held.peers == PeerSetId::ANYBODY || names(held.at);
+        let active: Vec<u32> =
+            (0..).zip(&program.rules).filter(|(_, held)| meant(held)).map(|(at, _)| at).collect();
+        self.with_runner(cells, |runner, _| runner.run(program, &active, DestinationId(0), |_, _| {}))
     }
 
     /// The policies that isolate a class in a direction, by their places.

@@ -74,6 +74,11 @@ pub enum Carried {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerSetId(pub u32);
 
+impl PeerSetId {
+    /// Everybody: the first set there is.
+    pub const ANYBODY: PeerSetId = PeerSetId(0);
+}
+
 /// All programs, and which groups have which.
 #[derive(Debug)]
 pub struct Programs {
@@ -121,8 +126,6 @@ struct Builder<'b, 'g, 's> {
     peer_sets: Vec<Spans>,
     /// What a rule's peers came to, by the namespace if they are relative to it.
     peers_of: HashMap<(u32, Option<usize>), PeerSetId>,
-    /// Everybody.
-    anybody: PeerSetId,
 }
 
 /// The rules of all policies, numbered through.
@@ -162,9 +165,8 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
             peer_ids: HashMap::new(),
             peer_sets: Vec::new(),
             peers_of: HashMap::new(),
-            anybody: PeerSetId(0),
         };
-        builder.anybody = builder.peer_set(everybody);
+        builder.peer_set(everybody);
         let context = groups.context;
         for (policy, written) in context.snapshot.policies().iter().enumerate() {
             for (rule, written) in written.rules.iter().enumerate() {
@@ -277,7 +279,7 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
         // A rule without effect is in no program.
         let effect = facts.effect.unwrap_or(Effect::Act(Action::Deny));
         if denies_all {
-            return Held { at, effect, peers: self.anybody, carried: Carried::Always(Traffics::ALL) };
+            return Held { at, effect, peers: PeerSetId::ANYBODY, carried: Carried::Always(Traffics::ALL) };
         }
         let rule = &self.groups.context.snapshot.policies()[at.policy].rules[at.rule];
         let key = (id, collected.relative_to.filter(|_| relative));

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{InputArgs, MapOptions, ThoriumArgs};
+use super::{DirectionArg, InputArgs, MapOptions, ThoriumArgs};
 
 /// Show who can talk to whom.
 ///
@@ -33,7 +33,7 @@ pub struct MapArgs {
     pub focus: Vec<String>,
     /// Of the workloads asked about, only what they send (egress) or what they receive (ingress)
     #[arg(long, value_enum, value_name = "DIRECTION")]
-    pub direction: Option<MapDirection>,
+    pub direction: Option<DirectionArg>,
     /// Only rows that let this through, e.g. tcp/5432
     #[arg(long, value_name = "TRAFFIC")]
     pub port: Option<String>,
@@ -53,15 +53,6 @@ pub struct MapArgs {
     /// How to print it
     #[arg(long, short, value_enum, default_value_t = MapOutput::Table, value_name = "FORMAT")]
     pub output: MapOutput,
-}
-
-/// Egress or ingress.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MapDirection {
-    /// What they send
-    Egress,
-    /// What they receive
-    Ingress,
 }
 
 /// How to print a map.

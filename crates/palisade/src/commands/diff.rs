@@ -2,7 +2,7 @@
 
 use palisade_analysis::diff::{Diff, Findings, Select};
 use palisade_analysis::lint::dangling;
-use palisade_analysis::map::{Level, Map};
+use palisade_analysis::map::{Level, Map, with_ingress_controller};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_model::address::Family;
@@ -48,8 +48,9 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
         if let Some(refusal) = side.input.refusal() {
             return Err(refusal);
         }
-        let world = input::world(&mut side.input, arguments.thorium);
-        objects.push(world.into_objects());
+        let mut read = input::world(&mut side.input, arguments.thorium).into_objects();
+        with_ingress_controller(&mut read);
+        objects.push(read);
     }
     if sides.iter().all(|side| side.input.sources.is_empty()) {
         return Err(format!("no manifests in {} and {}", sides[0].name, sides[1].name));
@@ -129,7 +130,10 @@ fn sides(arguments: &DiffArgs) -> Result<Vec<Side>, String> {
                 "two sides are compared, and {given} given\n  write palisade diff BEFORE AFTER, or palisade diff --git REV [PATH…]"
             ));
         };
-        let side = |path: &String| Side { name: path.clone(), input: input::read(&with(std::slice::from_ref(path))) };
+        let side = |path: &String| Side {
+            name: path.clone(),
+            input: input::read(&with(std::slice::from_ref(path))),
+        };
         return Ok(vec![side(before), side(after)]);
     };
     let here = vec![".".to_owned()];
@@ -147,9 +151,13 @@ fn sides(arguments: &DiffArgs) -> Result<Vec<Side>, String> {
         None => {
             let before = at(revisions)?;
             // What the revision has and the working tree has not is gone; what neither has is a mistake.
-            let there: Vec<String> = paths.iter().filter(|path| std::path::Path::new(path).exists()).cloned().collect();
+            let there: Vec<String> =
+                paths.iter().filter(|path| std::path::Path::new(path).exists()).cloned().collect();
             if there.is_empty() && before.input.sources.is_empty() {
-                return Err(format!("{}: no such file or folder, here or in {revisions}", input::describe(paths)));
+                return Err(format!(
+                    "{}: no such file or folder, here or in {revisions}",
+                    input::describe(paths)
+                ));
             }
             Ok(vec![before, Side { name: "the working tree".to_owned(), input: input::read(&with(&there)) }])
         }

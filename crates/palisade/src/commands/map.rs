@@ -23,7 +23,7 @@ use super::explain::names;
 use super::reservations::{reservations, weighty};
 use super::{UNANSWERED, YES};
 use crate::Outcome;
-use crate::cli::{ColorChoice, MapArgs, MapDirection, MapOutput};
+use crate::cli::{ColorChoice, DirectionArg, MapArgs, MapOutput};
 use crate::input;
 use crate::print::json;
 use crate::print::map::{
@@ -85,8 +85,8 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
             .collect(),
         focus: focus(&map, &arguments.focus, &place).map_err(missed)?,
         direction: arguments.direction.map(|direction| match direction {
-            MapDirection::Egress => Direction::Egress,
-            MapDirection::Ingress => Direction::Ingress,
+            DirectionArg::Egress => Direction::Egress,
+            DirectionArg::Ingress => Direction::Ingress,
         }),
         traffic,
         ignore_self: arguments.reading.ignore_self,

@@ -48,7 +48,8 @@ fn commit(revision: &str) -> Result<String, String> {
     if !inside.status.success() {
         return Err(format!("{}: --git compares with a revision of the repository here", said(&inside)));
     }
-    let names = git(&["for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags", "refs/remotes"])?;
+    let names =
+        git(&["for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags", "refs/remotes"])?;
     let names = String::from_utf8_lossy(&names.stdout).into_owned();
     let near = palisade_model::nearest::nearest(revision, names.lines()).join(", ");
     let help = if near.is_empty() { String::new() } else { format!("\n  did you mean {near}?") };
@@ -66,7 +67,8 @@ fn list(commit: &str, path: &str, blobs: &mut Vec<Blob>) -> Result<(), String> {
         let entry = String::from_utf8_lossy(entry);
         let Some((meta, name)) = entry.split_once('\t') else { continue };
         let mut meta = meta.split(' ');
-        let (mode, kind, id) = (meta.next().unwrap_or(""), meta.next().unwrap_or(""), meta.next().unwrap_or(""));
+        let (mode, kind, id) =
+            (meta.next().unwrap_or(""), meta.next().unwrap_or(""), meta.next().unwrap_or(""));
         // A link leads out of the revision, a submodule to another repository.
         if kind != "blob" || mode == "120000" {
             continue;
@@ -118,7 +120,8 @@ fn text(revision: &str, blob: &Blob, answers: &mut impl BufRead, input: &mut Inp
     let broken = || format!("git cannot read {revision}:{}", blob.path);
     let mut head = String::new();
     answers.read_line(&mut head).map_err(|_| broken())?;
-    let size: u64 = head.trim_end().rsplit(' ').next().and_then(|size| size.parse().ok()).ok_or_else(broken)?;
+    let size: u64 =
+        head.trim_end().rsplit(' ').next().and_then(|size| size.parse().ok()).ok_or_else(broken)?;
     let name = format!("{revision}:{}", blob.path);
     if size > MAX_BYTES {
         std::io::copy(&mut answers.take(size + 1), &mut std::io::sink()).map_err(|_| broken())?;

@@ -13,8 +13,9 @@ use crate::print::peers::{Allowed, Empty, Peer, Range, Workload};
 
 /// The whole document.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct Document {
+pub struct Document {
     /// Every pair that differs.
     changes: Vec<Row>,
     workloads: Moved,
@@ -23,6 +24,7 @@ struct Document {
 
 /// A pair that may do something else.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct Row {
     kind: &'static str,
@@ -40,6 +42,7 @@ struct Row {
 
 /// Some traffic, and who decides about it.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct Part {
     #[serde(flatten)]
@@ -50,6 +53,7 @@ struct Part {
 
 /// Who decided.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct Decided {
     direction: &'static str,
@@ -70,6 +74,7 @@ struct Decided {
 
 /// Workloads that came and went.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Moved {
     added: Vec<Workload>,
     removed: Vec<Workload>,
@@ -77,6 +82,7 @@ struct Moved {
 
 /// How much there is.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Summary {
     opened: usize,
     closed: usize,
@@ -93,9 +99,12 @@ pub fn json(facts: &Facts<'_, '_>, cells: &mut Cells) -> String {
         ControlFlow::Continue(())
     });
     let diff = facts.diff;
-    let moved = Moved { added: diff.came().map(Workload::from).collect(), removed: diff.went().map(Workload::from).collect() };
+    let moved = Moved {
+        added: diff.came().map(Workload::from).collect(),
+        removed: diff.went().map(Workload::from).collect(),
+    };
     let (opened, closed) = (facts.findings.opened, facts.findings.closed);
-    let summary = Summary { opened, closed, workloads: diff.workloads.len(), pairs: facts.pairs() };
+    let summary = Summary { opened, closed, workloads: facts.workloads(), pairs: facts.pairs() };
     print(&Document { changes, workloads: moved, summary })
 }
 

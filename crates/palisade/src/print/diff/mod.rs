@@ -9,6 +9,8 @@ mod sarif;
 mod text;
 mod words;
 
+#[cfg(test)]
+pub use json::Document;
 pub use json::json;
 pub use markdown::markdown;
 pub use sarif::sarif;
@@ -35,8 +37,13 @@ pub struct Facts<'d, 's> {
 }
 
 impl Facts<'_, '_> {
-    /// How many pairs of workloads there are.
+    /// How many workloads there are, on either side.
+    fn workloads(&self) -> usize {
+        self.diff.written().count()
+    }
+
+    /// How many pairs of them.
     fn pairs(&self) -> usize {
-        self.diff.workloads.len().saturating_mul(self.diff.workloads.len())
+        self.workloads().saturating_mul(self.workloads())
     }
 }

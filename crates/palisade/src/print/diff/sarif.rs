@@ -11,8 +11,16 @@ use crate::print::sarif::{document, location};
 /// All of it.
 pub fn sarif(facts: &Facts<'_, '_>, cells: &Cells) -> String {
     let rules = [
-        rule("palisade/opens", "A connection opens", "The change lets traffic through that was refused before."),
-        rule("palisade/closes", "A connection closes", "The change refuses traffic that was let through before."),
+        rule(
+            "palisade/opens",
+            "A connection opens",
+            "The change lets traffic through that was refused before.",
+        ),
+        rule(
+            "palisade/closes",
+            "A connection closes",
+            "The change refuses traffic that was let through before.",
+        ),
     ];
     let results: Vec<Value> =
         facts.findings.list.iter().flat_map(|finding| results(finding, facts, cells)).collect();
@@ -32,7 +40,8 @@ fn results(finding: &Finding, facts: &Facts<'_, '_>, cells: &Cells) -> Vec<Value
     let traffic = connections(finding.part, cells).to_string();
     // Where a reader can change something: what decides now, in files of now; else what did.
     let deciders = finding.after.iter().chain(&finding.before);
-    let place = deciders.filter_map(words::place).find(|at| !at.file.starts_with(&format!("{}:", facts.names.0)));
+    let place =
+        deciders.filter_map(words::place).find(|at| !at.file.starts_with(&format!("{}:", facts.names.0)));
     let why = |when: &str, deciders| -> String {
         let all: Vec<String> = words::decided(deciders).into_iter().map(|(words, _)| words).collect();
         if all.is_empty() { String::new() } else { format!(" {when}: {}.", all.join("; ")) }

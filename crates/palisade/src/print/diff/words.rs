@@ -26,7 +26,7 @@ pub fn ends(peers: &[Peer], diff: &Diff<'_>) -> String {
         }
     }
     let mut names: Vec<String> = Vec::new();
-    let everybody = diff.workloads.len();
+    let everybody = diff.written().count();
     if everybody > 1 && workloads.values().map(Vec::len).sum::<usize>() == everybody {
         names.push("all workloads".to_owned());
     } else {
@@ -51,12 +51,16 @@ pub fn ends(peers: &[Peer], diff: &Diff<'_>) -> String {
 fn name(at: usize, diff: &Diff<'_>) -> String {
     let own = diff.name(at);
     let shared = |other: Option<usize>| {
-        other.and_then(|at| diff.workloads.get(at)).is_some_and(|joint| {
-            joint.name.namespace == own.namespace && joint.name.name == own.name
-        })
+        other
+            .and_then(|at| diff.workloads.get(at))
+            .is_some_and(|joint| joint.name.namespace == own.namespace && joint.name.name == own.name)
     };
     // Workloads are sorted by namespace and name: who shares a name stands next to it.
-    if shared(at.checked_sub(1)) || shared(Some(at + 1)) { format!("{own} ({})", own.kind) } else { own.to_string() }
+    if shared(at.checked_sub(1)) || shared(Some(at + 1)) {
+        format!("{own} ({})", own.kind)
+    } else {
+        own.to_string()
+    }
 }
 
 /// Who decided, in words, with the place to look at.
@@ -105,7 +109,8 @@ pub fn place(one: &Deciding) -> Option<Location> {
 /// The first line: how much opens and closes.
 pub fn headline(facts: &Facts<'_, '_>) -> String {
     let (opened, closed) = (facts.findings.opened, facts.findings.closed);
-    let verb = |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+    let verb =
+        |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
     match (opened, closed) {
         (0, 0) => "No difference".to_owned(),
         (opened, 0) => verb(opened, "connection opens", "connections open"),
@@ -122,7 +127,7 @@ pub fn headline(facts: &Facts<'_, '_>) -> String {
 pub fn compared(facts: &Facts<'_, '_>) -> String {
     format!(
         "{}, {} pairs and all addresses compared",
-        plural(facts.diff.workloads.len(), "workload"),
+        plural(facts.workloads(), "workload"),
         grouped_digits(facts.pairs())
     )
 }
