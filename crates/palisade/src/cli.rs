@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use self::diff::{DiffArgs, DiffOutput, FailOn};
 pub use self::enforce::{EnforceArgs, EnforceCommand, EnforceOutput, EnforceStatusArgs, EnforceStopArgs};
 pub use self::lab::{LabArgs, LabCommand, LabExecArgs, LabOutput, LabTestArgs};
+pub use self::map::{MapArgs, MapOutput};
 pub use self::query::{DirectionArg, ExposureArgs, ExposureOutput, QueryArgs, QueryOutput};
 pub use self::thorium::{
     EffectiveArgs, EffectiveOutput, ThoriumArgs, ThoriumCommand, VerifyArgs, VerifyOutput,
@@ -15,6 +16,7 @@ pub use self::thorium::{
 mod diff;
 mod enforce;
 mod lab;
+mod map;
 mod query;
 mod thorium;
 
@@ -64,6 +66,7 @@ pub enum Command {
     Explain(ExplainArgs),
     Check(CheckArgs),
     Test(TestArgs),
+    Map(MapArgs),
     Diff(DiffArgs),
     Query(QueryArgs),
     Exposure(ExposureArgs),

@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Command::Check(arguments) => commands::check::run(&arguments, cli.color),
         Command::Test(arguments) => commands::test::run(&arguments, cli.color),
         Command::Diff(arguments) => commands::diff::run(&arguments, cli.color),
+        Command::Map(arguments) => commands::map::run(&arguments, cli.color),
         Command::Query(arguments) => commands::query::run(&arguments, cli.color),
         Command::Exposure(arguments) => commands::exposure::run(&arguments, cli.color),
         Command::Compile(arguments) => commands::compile::run(&arguments, cli.color),

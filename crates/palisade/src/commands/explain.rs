@@ -132,7 +132,7 @@ pub fn options(written: &[String]) -> Result<Options, String> {
     Ok(options)
 }
 
-fn names(written: &[String]) -> Result<BTreeMap<String, Vec<IpAddr>>, String> {
+pub fn names(written: &[String]) -> Result<BTreeMap<String, Vec<IpAddr>>, String> {
     let mut names: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
     for text in written {
         let (name, address) =

@@ -8,6 +8,7 @@ pub mod enforce;
 pub mod explain;
 pub mod exposure;
 pub mod lab;
+pub mod map;
 pub mod query;
 pub mod reservations;
 pub mod shell;

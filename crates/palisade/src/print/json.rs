@@ -1,4 +1,4 @@
-//! The JSON forms of `explain`, `check`, `test` and `thorium effective`; those of `lab` and `enforce status` stand beside their
+//! The JSON forms of `explain`, `check`, `test` and `thorium effective`; the others stand beside their
 //! printers. Their schemas are in docs/schemas, and a test holds them together.
 //!
 //! These are types of their own, and not the model's with a derive: the model may change, what other programs read may not.
@@ -123,6 +123,11 @@ mod tests {
     #[test]
     fn the_schema_of_enforce_status_is_the_one_in_docs() {
         same_schema::<crate::print::enforce::Status>("enforce-status");
+    }
+
+    #[test]
+    fn the_schema_of_map_is_the_one_in_docs() {
+        same_schema::<crate::print::map::Document<'_>>("map");
     }
 
     #[test]

@@ -163,32 +163,89 @@ pub fn outside(ranges: &[(IpAddr, IpAddr)]) -> String {
         _ => {}
     }
     let mut parts = Vec::new();
-    for (own, is_four) in [(four, true), (six, false)] {
-        if own.is_empty() {
-            continue;
-        }
-        let own = merged(&own);
-        let rest = without(&own, all(is_four));
-        let (inside, outside) = (blocks(&own), blocks(&rest));
-        if outside.len() < inside.len() {
-            let whole = if is_four { "0.0.0.0/0" } else { "::/0" };
-            parts.push(format!("{whole} except {}", listed(&outside)));
-        } else {
-            parts.push(listed(&inside));
-        }
+    for (own, block) in [(four, FOUR), (six, SIX)] {
+        parts.extend(described(&merged(&own), block));
     }
-    parts.join("; ")
+    // A list after `except` must end before the next block begins.
+    let plain = parts.iter().all(|part| part.except.is_empty());
+    let more = parts.len().saturating_sub(LISTED);
+    let listed: Vec<String> = parts.iter().take(LISTED).map(Part::text).collect();
+    let mut out = listed.join(if plain { ", " } else { "; " });
+    if more > 0 {
+        let _ = write!(out, " and {more} more");
+    }
+    out
 }
 
 /// How many blocks are listed.
 const LISTED: usize = 6;
 
-fn listed(blocks: &[String]) -> String {
-    let mut out = blocks.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ");
-    if blocks.len() > LISTED {
-        let _ = write!(out, " and {} more", blocks.len() - LISTED);
+/// Blocks of IPv4 and IPv6 addresses as their first bits and how many of them count.
+type Bits = (u128, u8);
+
+/// Everything of a family: how long its addresses are, and the block.
+type Space = (u8, Bits);
+const FOUR: Space = (32, (0, 0));
+const SIX: Space = (128, (0, 0));
+
+/// A block, without some blocks in it.
+#[derive(Debug, Clone)]
+struct Part {
+    block: String,
+    except: Vec<String>,
+}
+
+impl Part {
+    fn text(&self) -> String {
+        match self.except.is_empty() {
+            true => self.block.clone(),
+            false => {
+                let more = self.except.len().saturating_sub(LISTED);
+                let listed = self.except[..self.except.len() - more].join(", ");
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                format!("{} except {listed}{more}", self.block)
+            }
+        }
     }
-    out
+}
+
+/// Ranges of one family in as few blocks as say it, some of them with exceptions.
+fn described(ranges: &[(IpAddr, IpAddr)], (length, (first, bits)): (u8, Bits)) -> Vec<Part> {
+    let last = first | mask(length - bits);
+    let (first_address, last_address) = (address(first, length), address(last, length));
+    let own: Vec<(IpAddr, IpAddr)> = ranges
+        .iter()
+        .filter(|(from, to)| *from <= last_address && *to >= first_address)
+        .map(|(from, to)| ((*from).max(first_address), (*to).min(last_address)))
+        .collect();
+    let whole = |except: Vec<String>| {
+        let prefix = if bits == length { String::new() } else { format!("/{bits}") };
+        vec![Part { block: format!("{first_address}{prefix}"), except }]
+    };
+    if own.is_empty() {
+        return Vec::new();
+    }
+    if own == [(first_address, last_address)] {
+        return whole(Vec::new());
+    }
+    let half = 1_u128 << (length - bits - 1);
+    let mut halves = described(&own, (length, (first, bits + 1)));
+    halves.extend(described(&own, (length, (first | half, bits + 1))));
+    let except = blocks(&without(&own, (first_address, last_address)));
+    let cost = |parts: &[Part]| parts.iter().map(|part| 1 + part.except.len()).sum::<usize>();
+    if 1 + except.len() < cost(&halves) { whole(except) } else { halves }
+}
+
+/// So many ones.
+fn mask(length: u8) -> u128 {
+    if length >= 128 { u128::MAX } else { (1 << length) - 1 }
+}
+
+fn address(bits: u128, length: u8) -> IpAddr {
+    match length {
+        32 => Ipv4Addr::from_bits(u32::try_from(bits).unwrap_or(u32::MAX)).into(),
+        _ => Ipv6Addr::from_bits(bits).into(),
+    }
 }
 
 fn all_four() -> (IpAddr, IpAddr) {
@@ -269,6 +326,14 @@ mod tests {
         assert_eq!(
             said(&[("203.0.113.0", "203.0.113.255"), ("8.8.8.8", "8.8.8.8")]),
             "8.8.8.8, 203.0.113.0/24"
+        );
+        assert_eq!(
+            said(&[
+                ("169.254.0.0", "169.254.169.253"),
+                ("169.254.169.255", "169.254.255.255"),
+                ("fe80::", "febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff")
+            ]),
+            "169.254.0.0/16 except 169.254.169.254; fe80::/10"
         );
         assert_eq!(said(&[("2001:db8::", "2001:db8::ffff")]), "2001:db8::/112");
         assert_eq!(said(&[("0.0.0.1", "255.255.255.255")]), "0.0.0.0/0 except 0.0.0.0");
