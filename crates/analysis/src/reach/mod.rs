@@ -17,6 +17,7 @@
 pub mod cells;
 pub mod connections;
 pub mod cuts;
+pub mod decisions;
 mod groups;
 mod matrix;
 mod members;
