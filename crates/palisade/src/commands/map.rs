@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{BufWriter, ErrorKind, Write};
+use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
@@ -185,6 +186,8 @@ struct Telling<'t, 's> {
     progress: Progress,
     said: HashMap<TrafficId, Rc<Said>>,
     reasons: HashMap<(u32, u32), Rc<[Why<'t>]>>,
+    /// No reasons.
+    silence: Rc<[Why<'t>]>,
     summary: Summary,
     ends: [BTreeSet<usize>; 2],
     text: String,
@@ -210,6 +213,7 @@ impl<'t, 's: 't> Telling<'t, 's> {
             progress,
             said: HashMap::new(),
             reasons: HashMap::new(),
+            silence: Rc::new([]),
             summary: Summary::default(),
             ends: [BTreeSet::new(), BTreeSet::new()],
             text: String::new(),
@@ -227,6 +231,9 @@ impl<'t, 's: 't> Telling<'t, 's> {
         }
         if flow.is_break() {
             return;
+        }
+        if self.facts.explain && self.printer.wants_refusals() {
+            self.refusals(cells);
         }
         self.count(select);
         self.printer.end(&self.facts, &self.summary, &mut self.text);
@@ -248,7 +255,7 @@ impl<'t, 's: 't> Telling<'t, 's> {
         }
         let why = match self.facts.explain {
             true => self.why(row.source, row.destination, cells),
-            false => Rc::new([]),
+            false => Rc::clone(&self.silence),
         };
         let end = |peer: Peer| match peer {
             Peer::Workload(at) => End::Workload(at),
@@ -263,7 +270,7 @@ impl<'t, 's: 't> Telling<'t, 's> {
         let Some((allowed, other)) = self.entry(row.entry, cells) else { return ControlFlow::Continue(()) };
         let why: Rc<[Why<'t>]> = match self.facts.explain {
             true => self.map.why_between(&row.pairs, Traffics::ALL, cells).into(),
-            false => Rc::new([]),
+            false => Rc::clone(&self.silence),
         };
         let all = self.map.snapshot.nodes();
         let names = (row.nodes.len() < all.len())
@@ -316,6 +323,47 @@ impl<'t, 's: 't> Telling<'t, 's> {
             self.reasons.insert(key, Rc::clone(&why));
         }
         why
+    }
+
+    /// Why kinds may send each other nothing, where that is so, each said of two workloads of them.
+    fn refusals(&mut self, cells: &mut Cells) {
+        let map = self.map;
+        let mut samples: Vec<[Option<usize>; 2]> = vec![[None; 2]; map.kinds().len()];
+        for at in 0..map.workloads.len() {
+            let [first, second] = &mut samples[map.kinds().kind(at) as usize];
+            *(if first.is_none() { first } else { second }) = Some(at);
+        }
+        for [from, _] in &samples {
+            let Some(from) = *from else { continue };
+            for to in samples
+                .iter()
+                .filter_map(|[first, second]| if *first == Some(from) { *second } else { *first })
+            {
+                if map.entry(from, to, cells).is_nothing() {
+                    let why = self.why(Peer::Workload(from), Peer::Workload(to), cells);
+                    self.printer.refusal(&self.facts, &End::Workload(from), &End::Workload(to), &why);
+                }
+            }
+            for direction in Direction::BOTH {
+                let outside = |family| map.outside(from, direction, family, self.cuts, cells);
+                if self.facts.families.iter().copied().flat_map(outside).next().is_some() {
+                    continue;
+                }
+                let (first, last) = (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::BROADCAST.into());
+                let (own, range) = (Peer::Workload(from), Peer::Range(first, last));
+                let (end, other) = (End::Workload(from), End::Range(first, last));
+                match direction {
+                    Direction::Egress => {
+                        let why = self.why(own, range, cells);
+                        self.printer.refusal(&self.facts, &end, &other, &why);
+                    }
+                    Direction::Ingress => {
+                        let why = self.why(range, own, cells);
+                        self.printer.refusal(&self.facts, &other, &end, &why);
+                    }
+                }
+            }
+        }
     }
 
     fn say(&mut self, line: Line<'t>) -> ControlFlow<()> {

@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_schema_of_map_is_the_one_in_docs() {
-        same_schema::<crate::print::map::Document<'_>>("map");
+        same_schema::<crate::print::map::Document>("map");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! A map for spreadsheets: a line for each pair and protocol, quoted as RFC 4180 has it.
+//! A map for spreadsheets: a line for each pair and protocol, quoted as RFC 4180 has it (lines end as all
+//! others here do).
 
 use palisade_analysis::reach::connections::Connections;
 
@@ -12,7 +13,7 @@ pub struct Csv;
 impl<'m> Printer<'m> for Csv {
     fn begin(&mut self, facts: &Facts<'m>, out: &mut String) {
         out.push_str("src_kind,src_namespace,src_name,dst_kind,dst_namespace,dst_name,protocol,ports,note");
-        out.push_str(if facts.explain { ",why\r\n" } else { "\r\n" });
+        out.push_str(if facts.explain { ",why\n" } else { "\n" });
     }
 
     fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut String) {
@@ -39,7 +40,7 @@ impl<'m> Printer<'m> for Csv {
                     }
                     let quoted: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
                     out.push_str(&quoted.join(","));
-                    out.push_str("\r\n");
+                    out.push('\n');
                 }
             }
         };

@@ -13,28 +13,29 @@ use crate::print::peers::{Allowed, Empty, Nodes, Peer, Range};
 #[cfg(test)]
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Document<'d> {
+pub struct Document {
     /// One row for each pair with something allowed. Ranges of one workload and direction never overlap.
-    pub connections: Vec<Row<'d>>,
+    pub connections: Vec<Row>,
     /// The same with nodes at one end, where there are Node objects. A pod's own node always reaches it, whatever
     /// stands here.
-    pub nodes: Vec<Row<'d>>,
+    pub nodes: Vec<Row>,
     pub summary: Counts,
     /// What of the input makes the answer less sure: errors, and what was left out or read as something else.
     pub input_problems: Vec<Diagnostic>,
 }
 
-/// What one end may send the other.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+/// What one end may send the other. Its parts are written, most of them known from rows before: a large map has many
+/// millions of rows and few different parts.
+#[cfg(test)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Row<'d> {
+pub struct Row {
     /// Who opens the connections.
-    pub src: &'d Peer,
+    pub src: Peer,
     /// Who receives them; never the ingress controller.
-    pub dst: &'d Peer,
+    pub dst: Peer,
     /// What both sides let through, between some pods of the two, over the address family that they prefer.
-    pub allowed: &'d Allowed,
+    pub allowed: Allowed,
     /// The same over the other family, where they have both and it is something else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other_family: Option<Allowed>,
@@ -61,8 +62,9 @@ pub struct Counts {
 /// Prints rows as JSON.
 #[derive(Debug, Default)]
 pub struct Json {
-    workloads: Vec<Peer>,
-    allowed: HashMap<u32, Allowed>,
+    /// Each workload as an end, and each set of traffic, as they are written.
+    workloads: Vec<String>,
+    allowed: HashMap<u32, String>,
     problems: Vec<Diagnostic>,
     /// Whether a row of the list stands there already.
     separated: bool,
@@ -85,7 +87,7 @@ impl Json {
 
 impl<'m> Printer<'m> for Json {
     fn begin(&mut self, facts: &Facts<'m>, out: &mut String) {
-        self.workloads = facts.workloads.iter().map(|workload| Peer::from(&workload.name)).collect();
+        self.workloads = facts.workloads.iter().map(|workload| text(&Peer::from(&workload.name))).collect();
         out.push_str("{\n  \"connections\": [");
     }
 
@@ -96,29 +98,31 @@ impl<'m> Printer<'m> for Json {
             out.push_str(",\n  \"nodes\": [");
             self.in_nodes = true;
         }
-        let (src, dst) = (other_peer(&line.source), other_peer(&line.destination));
-        let allowed = self.allowed.entry(line.allowed.id);
-        let allowed = &*allowed.or_insert_with(|| Allowed::from(&line.allowed.connections));
-        let end = |end: &End<'m>| match end {
-            End::Workload(at) => self.workloads.get(*at),
-            _ => None,
-        };
-        let (Some(src), Some(dst)) =
-            (src.as_ref().or(end(&line.source)), dst.as_ref().or(end(&line.destination)))
-        else {
-            return;
-        };
-        let row = Row {
-            src,
-            dst,
-            allowed,
-            other_family: line.other.as_ref().map(|other| Allowed::from(&other.connections)),
-            uniform: (!line.uniform).then_some(false),
-            why: facts.explain.then(|| line.why.iter().map(Because::from).collect()),
-        };
-        out.push_str(if self.separated { ",\n    " } else { "\n    " });
+        out.push_str(if self.separated { ",\n    {" } else { "\n    {" });
         self.separated = true;
-        push(&row, out);
+        for (key, end) in [("\"src\":", &line.source), (",\"dst\":", &line.destination)] {
+            out.push_str(key);
+            match end {
+                End::Workload(at) => out.push_str(self.workloads.get(*at).map_or("null", String::as_str)),
+                other => out.push_str(&text(&other_peer(other))),
+            }
+        }
+        let allowed = self.allowed.entry(line.allowed.id);
+        out.push_str(",\"allowed\":");
+        out.push_str(allowed.or_insert_with(|| text(&Allowed::from(&line.allowed.connections))));
+        if let Some(other) = &line.other {
+            out.push_str(",\"otherFamily\":");
+            out.push_str(&text(&Allowed::from(&other.connections)));
+        }
+        if !line.uniform {
+            out.push_str(",\"uniform\":false");
+        }
+        if facts.explain {
+            let why: Vec<Because> = line.why.iter().map(Because::from).collect();
+            out.push_str(",\"why\":");
+            out.push_str(&text(&why));
+        }
+        out.push('}');
     }
 
     fn end(&mut self, _facts: &Facts<'m>, summary: &Summary, out: &mut String) {
@@ -128,9 +132,9 @@ impl<'m> Printer<'m> for Json {
         }
         out.push_str(",\n  \"summary\": ");
         let Summary { workloads, pairs, connected, .. } = *summary;
-        push(&Counts { workloads, pairs, connected }, out);
+        out.push_str(&text(&Counts { workloads, pairs, connected }));
         out.push_str(",\n  \"inputProblems\": ");
-        push(&self.problems, out);
+        out.push_str(&text(&self.problems));
         out.push_str("\n}\n");
     }
 }
@@ -148,7 +152,7 @@ fn other_peer(end: &End<'_>) -> Option<Peer> {
     }
 }
 
-fn push(value: &impl Serialize, out: &mut String) {
+fn text(value: &impl Serialize) -> String {
     // None of these types can fail to serialise: no maps with odd keys, no numbers that JSON lacks.
-    out.push_str(&serde_json::to_string(value).unwrap_or_default());
+    serde_json::to_string(value).unwrap_or_default()
 }

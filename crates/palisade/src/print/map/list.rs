@@ -107,8 +107,17 @@ impl<'m> List<'m> {
         } else {
             out.push_str("Nothing is connected.\n");
         }
-        let _ = writeln!(out, "{}", self.look.strong(&summary.text()));
-        let _ = writeln!(out, "{}", self.look.quiet(OWN_NODE));
+        foot(&summary.text(), OWN_NODE, self.look, out);
+    }
+}
+
+/// How much there is, and what goes without saying.
+pub fn foot(summary: &str, notes: &str, look: Look, out: &mut String) {
+    for line in wrap(summary, look.width) {
+        let _ = writeln!(out, "{}", look.strong(&line));
+    }
+    for line in wrap(notes, look.width) {
+        let _ = writeln!(out, "{}", look.quiet(&line));
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::fold::Fold;
-use super::list::List;
+use super::list::{List, foot};
 use super::{End, Facts, Line, OWN_NODE, Printer, Summary};
 use crate::print::style::{Look, wrap};
 
@@ -147,12 +147,8 @@ impl<'m> Printer<'m> for Table<'m> {
         for line in rest {
             self.list.row(facts, line, out);
         }
-        let _ = writeln!(out, "\n{}", self.look.strong(&summary.text()));
-        let _ = writeln!(
-            out,
-            "{}",
-            self.look.quiet(&format!("{NOTHING} nothing   {ITSELF} itself   {OWN_NODE}"))
-        );
+        out.push('\n');
+        foot(&summary.text(), &format!("{NOTHING} nothing   {ITSELF} itself   {OWN_NODE}"), self.look, out);
     }
 }
 

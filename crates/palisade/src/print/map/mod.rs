@@ -120,6 +120,12 @@ pub trait Printer<'m> {
     fn begin(&mut self, _facts: &Facts<'m>, _out: &mut String) {}
     /// A row. Those of nodes come last.
     fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut String);
+    /// Whether it wants to know why nothing is let through where that is so.
+    fn wants_refusals(&self) -> bool {
+        false
+    }
+    /// Why two ends may send nothing, for one pair of workloads of each pair of kinds. These come last.
+    fn refusal(&mut self, _facts: &Facts<'m>, _source: &End<'m>, _destination: &End<'m>, _why: &[Why<'m>]) {}
     /// What comes after the last row.
     fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut String);
 }

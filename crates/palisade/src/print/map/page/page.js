@@ -144,8 +144,8 @@ function drawMatrix({ shown, also }) {
   $('matrix').replaceChildren(table);
 }
 
-function reasons(cell) {
-  const why = data.whys[data.cells[cell][3]];
+function reasons(number) {
+  const why = data.whys[number];
   if (!why.length) {
     return make('p', {}, data.explained ? '' : 'This map is too large to carry its reasons: ', make('code', {}, data.explained ? '' : 'palisade map --focus NAMESPACE/NAME --explain'));
   }
@@ -160,15 +160,31 @@ function reasons(cell) {
   return table;
 }
 
+// Who decided that nothing is let through: workloads of a kind have the same reasons.
+function refusal(from, to) {
+  if (from === OUTSIDE || to === OUTSIDE) return (from === OUTSIDE ? data.deniedIn[data.kinds[to]] : data.deniedOut[data.kinds[from]]) || 0;
+  if (from < 0 || from === to) return 0;
+  const runs = data.denied[data.kinds[from]] || [];
+  for (let at = 0, i = 0; i < runs.length; i += 2) {
+    at += runs[i];
+    if (data.kinds[to] < at) return runs[i + 1];
+  }
+  return 0;
+}
+
 function explain(from, to) {
   const list = entries(from, to);
   $('panel-title').textContent = `${name(from)} → ${name(to)}`;
   const body = [];
-  if (!list.length) body.push(make('p', {}, 'Nothing is let through, or it was not asked for.'));
+  if (!list.length) {
+    const why = refusal(from, to);
+    body.push(make('p', {}, make('strong', {}, why ? 'nothing' : 'Nothing is let through, or it was not asked for.')));
+    if (why) body.push(reasons(why));
+  }
   for (const [addresses, cell] of list) {
     const where = data.texts[addresses];
     body.push(make('p', {}, make('strong', {}, traffic(cell)), where ? (to === OUTSIDE ? ' to ' : ' from ') + where : ''));
-    body.push(reasons(cell));
+    body.push(reasons(data.cells[cell][3]));
   }
   $('panel-body').replaceChildren(...body);
   $('panel').hidden = false;
@@ -217,7 +233,7 @@ function drawGraph({ shown, also }) {
     const label = wide ? `${a.label} → ${b.label}: ${text}` : `${name(edge.from)} → ${name(edge.to)}: ${text}`;
     const d = curve(a, b);
     const shape = draw('g', { class: 'edge', tabindex: '0', role: 'button', 'aria-label': label }, draw('title', {}, label),
-      draw('path', { d, 'marker-end': 'url' + '(#arrow)' }), draw('path', { d, class: 'wide' }));
+      draw('path', { d, 'marker-end': 'url(#arrow)' }), draw('path', { d, class: 'wide' }));
     if (!wide) activate(shape, () => explain(edge.from, edge.to));
     svg.append(shape);
   }
