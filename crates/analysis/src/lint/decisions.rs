@@ -269,7 +269,10 @@ impl<'s> Decisions<'s> {
         let names = rules.iter().take(MOST_NAMED).map(|at| self.name(*at)).collect();
         let place = |at: &RuleAt| {
             let (policy, rule) = self.rule(*at);
-            rule.at.as_ref().or(policy.object.at.as_ref()).map_or("not in the input".into(), ToString::to_string)
+            rule.at
+                .as_ref()
+                .or(policy.object.at.as_ref())
+                .map_or("not in the input".into(), ToString::to_string)
         };
         (listed(names), listed(rules.iter().take(MOST_NAMED).map(place).collect()))
     }

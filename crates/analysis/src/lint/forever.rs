@@ -206,7 +206,11 @@ impl Forever {
 
     /// The combinations of what rules mean that some pod could be in, and for each rule its places in them: the one asked
     /// about first, then the earlier ones.
-    fn signatures<'m>(&mut self, own: &Meant<'m>, others: &[Meant<'m>]) -> Option<(Vec<Vec<usize>>, Vec<Bits>)> {
+    fn signatures<'m>(
+        &mut self,
+        own: &Meant<'m>,
+        others: &[Meant<'m>],
+    ) -> Option<(Vec<Vec<usize>>, Vec<Bits>)> {
         let mut sets: Vec<(&'m PodSet, Option<&'m SmolStr>)> = Vec::new();
         let mut named: Vec<Vec<usize>> = Vec::new();
         for meant in std::iter::once(own).chain(others) {

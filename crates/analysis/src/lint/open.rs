@@ -47,7 +47,9 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
         if rule.at.is_some() && places.contains(&(rule.direction, rule.at.clone())) {
             continue;
         }
-        let Some(flow) = met.into_iter().find_map(|place| example(decisions, place, at, tcp)) else { continue };
+        let Some(flow) = met.into_iter().find_map(|place| example(decisions, place, at, tcp)) else {
+            continue;
+        };
         places.insert((rule.direction, rule.at.clone()));
         let (code, message) = match rule.direction {
             Direction::Ingress => {

@@ -40,9 +40,9 @@ struct Takers {
 pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) {
     let mut forever = Forever::new(decisions);
     let policies = decisions.snapshot.policies();
-    let all = (0..).zip(policies).flat_map(|(policy, written)| {
-        (0..written.rules.len()).map(move |rule| RuleAt { policy, rule })
-    });
+    let all = (0..)
+        .zip(policies)
+        .flat_map(|(policy, written)| (0..written.rules.len()).map(move |rule| RuleAt { policy, rule }));
     for at in all.collect::<Vec<RuleAt>>() {
         let facts = decisions.rules.get(&at);
         let (is_met, decides) =

@@ -76,7 +76,14 @@ impl Reach<'_> {
         (found, true)
     }
 
-    fn combine(&self, direction: Direction, subject: u32, program: u32, cuts: &Cuts, found: &mut Vec<Combination>) {
+    fn combine(
+        &self,
+        direction: Direction,
+        subject: u32,
+        program: u32,
+        cuts: &Cuts,
+        found: &mut Vec<Combination>,
+    ) {
         let rules = &self.programs[direction as usize][program as usize].rules;
         let by_destination =
             direction == Direction::Egress && rules.iter().any(|held| held.carried == Carried::ByDestination);
