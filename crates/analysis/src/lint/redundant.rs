@@ -30,7 +30,7 @@ pub static REDUNDANT_POLICY: Code = Code {
     id: "L0121",
     severity: Severity::Warning,
     title: "a policy that others make superfluous",
-    explanation: "Whatever the policy allows, others allow already for the pods there are, and every pod it isolates, now or later, whatever its labels, is isolated by another policy. Without it nothing changes: it is a copy, or others have grown over it. What covers it is named. A default deny is not reported because every pod of today has another policy: it is there for the pods to come.",
+    explanation: "Whatever the policy allows, others allow already for the pods there are, and every pod it isolates, now or later, whatever its labels, is isolated by another policy. Without it nothing changes: it is a copy, or others have grown over it. What covers it is named. A default deny is not reported because other policies isolate its pods, too: only another default deny makes it superfluous.",
 };
 
 /// As many rules are run again in all.
@@ -236,9 +236,15 @@ impl Search {
         let near = |home: Option<String>| self.homes.get(&(isolation.direction, home)).into_iter().flatten();
         let home = home(isolation);
         let near: BTreeSet<usize> = near(None).chain(near(home)).copied().collect();
+        // A default deny is said on purpose, also where every policy that opens something isolates, too: only another one
+        // makes it superfluous.
+        let only_denies = |policy: usize| {
+            snapshot.policies()[policy].rules.iter().all(|rule| rule.direction != isolation.direction)
+        };
+        let counts = |other: &usize| !only_denies(policy) || only_denies(*other);
         let others: Vec<(usize, &Isolation)> = near
             .into_iter()
-            .filter(|other| *other != policy && !self.gone.contains(other))
+            .filter(|other| *other != policy && !self.gone.contains(other) && counts(other))
             .flat_map(|other| snapshot.policies()[other].isolations.iter().map(move |one| (other, one)))
             .filter(|(_, one)| one.direction == isolation.direction)
             .collect();
