@@ -47,7 +47,9 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
         if rule.at.is_some() && places.contains(&(rule.direction, rule.at.clone())) {
             continue;
         }
-        let Some(flow) = met.into_iter().find_map(|place| example(decisions, place, at, tcp)) else { continue };
+        let Some(flow) = met.into_iter().find_map(|place| example(decisions, place, at, tcp)) else {
+            continue;
+        };
         places.insert((rule.direction, rule.at.clone()));
         let (code, message) = match rule.direction {
             Direction::Ingress => {
@@ -86,6 +88,9 @@ fn example(decisions: &mut Decisions<'_>, place: u32, at: RuleAt, tcp: TrafficId
         return None;
     }
     let isolated = reach.is_isolated(&met.combination);
+    if !decisions.affords(place) {
+        return None;
+    }
     let (_, decided) = decisions.decide(place, |_| false);
     let own = decided.iter().find(|(_, rule, _)| *rule == Some(at))?.2;
     if decisions.cells.traffics.and(own, tcp) != tcp {
