@@ -88,6 +88,9 @@ fn example(decisions: &mut Decisions<'_>, place: u32, at: RuleAt, tcp: TrafficId
         return None;
     }
     let isolated = reach.is_isolated(&met.combination);
+    if !decisions.affords(place) {
+        return None;
+    }
     let (_, decided) = decisions.decide(place, |_| false);
     let own = decided.iter().find(|(_, rule, _)| *rule == Some(at))?.2;
     if decisions.cells.traffics.and(own, tcp) != tcp {

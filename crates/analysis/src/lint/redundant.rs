@@ -33,8 +33,6 @@ pub static REDUNDANT_POLICY: Code = Code {
     explanation: "Whatever the policy allows, others allow already for the pods there are, and every pod it isolates, now or later, whatever its labels, is isolated by another policy. Without it nothing changes: it is a copy, or others have grown over it. What covers it is named. A default deny is not reported because other policies isolate its pods, too: only another default deny makes it superfluous.",
 };
 
-/// As many rules are run again in all.
-const MOST_RUNS: usize = 400_000;
 /// As many pods are asked about their isolation, in all.
 const MOST_ASKED: usize = 2_000_000;
 /// Other policies that may isolate the same pods; more are not compared.
@@ -45,7 +43,6 @@ struct Search {
     removed: BTreeSet<RuleAt>,
     /// Policies that were taken out as a whole.
     gone: BTreeSet<usize>,
-    runs: usize,
     asked: usize,
     space: Option<Space>,
     /// The directions in which some rule is about what goes through a service.
@@ -89,7 +86,7 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
             None => found.extend(taken.iter().map(|(at, covers)| superfluous(decisions, *at, covers))),
         }
     }
-    decisions.exceeded |= search.runs == 0 || search.asked == 0;
+    decisions.exceeded |= search.asked == 0;
 }
 
 fn superfluous(decisions: &Decisions<'_>, at: RuleAt, covers: &BTreeSet<RuleAt>) -> Diagnostic {
@@ -142,7 +139,6 @@ impl Search {
             // What never decides is reported already, and is taken out first.
             removed: decisions.idle.clone(),
             gone: BTreeSet::new(),
-            runs: MOST_RUNS,
             asked: MOST_ASKED,
             space: None,
             homes,
@@ -168,8 +164,7 @@ impl Search {
         }
         let mut covers = BTreeSet::new();
         for place in facts.met.clone() {
-            self.runs = self.runs.saturating_sub(1);
-            if self.runs == 0 || !self.is_covered(decisions, place, at, &mut covers) {
+            if !decisions.affords(place) || !self.is_covered(decisions, place, at, &mut covers) {
                 return None;
             }
         }
