@@ -218,9 +218,9 @@ impl<'g, 's> Lookup<'g, 's> {
     }
 
     /// The groups of pods in a set.
-    fn pods(&mut self, set: &'s PodSet, relative_to: Option<usize>) -> Shared {
+    fn pods(&mut self, set: &'s PodSet, subject: Option<usize>) -> Shared {
         // Nobody to be relative to: no namespace is the same as none.
-        let known = match (&set.namespaces, relative_to) {
+        let known = match (&set.namespaces, subject) {
             (Namespaces::SameLabels(_) | Namespaces::NotSameLabels(_), Some(namespace)) => {
                 return self.of_values(set, namespace);
             }
@@ -231,7 +231,7 @@ impl<'g, 's> Lookup<'g, 's> {
         if let Some(known) = self.sets.get(&known) {
             return Rc::clone(known);
         }
-        let own = match (&set.namespaces, relative_to) {
+        let own = match (&set.namespaces, subject) {
             (Namespaces::Own, Some(own)) => Some(own),
             (Namespaces::Named(name), _) => self.namespace_named(name),
             _ => None,

@@ -145,7 +145,7 @@ impl Cluster {
             let name = format_smolstr!("app-{}", apps.len());
             let labels = vec![
                 ("app", name.clone()),
-                ("role", SmolStr::new_static(*self.random.choose::<&str>(ROLES))),
+                ("role", SmolStr::new_static(self.random.choose::<&str>(ROLES))),
                 // Of every application another one, and no policy asks for it.
                 ("pod-template-hash", SmolStr::from(self.random.word(9))),
             ];
@@ -201,7 +201,7 @@ impl Cluster {
         let small = apps.len() * 7 < MOST_LOCAL;
         let selector = match self.random.below(100) {
             0..15 if small => Selector::everything(),
-            0..25 if small => Selector::label("role", *self.random.choose::<&str>(ROLES)),
+            0..25 if small => Selector::label("role", self.random.choose::<&str>(ROLES)),
             0..20 => {
                 let values = (0..3).map(|_| self.random.choose(apps).name.clone()).collect();
                 Selector::new([Requirement::new("app", Operator::In(values))])

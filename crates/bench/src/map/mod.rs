@@ -246,7 +246,7 @@ pub fn best(subject: Subject, runs: usize) -> io::Result<Figures> {
         }
         for found in process::lines::<Figures>(&arguments)? {
             best = Some(match best {
-                Some(best) => best.or(found)?,
+                Some(best) => best.or(&found)?,
                 None => found,
             });
         }
@@ -286,7 +286,7 @@ impl Subject {
 
 impl Figures {
     /// The better of each figure. What is no figure must be the same: it does not depend on the run.
-    fn or(self, other: Figures) -> io::Result<Figures> {
+    fn or(self, other: &Figures) -> io::Result<Figures> {
         if (self.checksum, self.classes, self.cells) != (other.checksum, other.classes, other.cells) {
             return Err(io::Error::other(format!("two runs, two maps: {self:?}, {other:?}")));
         }

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use palisade_model::cluster::Namespace;
 use palisade_model::policy::{Namespaces, Peer, Peers, PodSet};
 use palisade_model::snapshot::Snapshot;
 use smol_str::SmolStr;
@@ -102,11 +101,12 @@ pub(super) fn like(snapshot: &Snapshot) -> Vec<usize> {
         }
     }
     let mut known: Table<Vec<Option<&str>>, usize> = Table::default();
-    let like = |(at, namespace): (usize, &Namespace)| {
+    let mut like = Vec::with_capacity(snapshot.namespaces().len());
+    for (at, namespace) in snapshot.namespaces().iter().enumerate() {
         let values = keys.iter().map(|key| namespace.labels.get(key)).collect();
-        *known.entry(values).or_insert(at)
-    };
-    snapshot.namespaces().iter().enumerate().map(like).collect()
+        like.push(*known.entry(values).or_insert(at));
+    }
+    like
 }
 
 /// Those of the first who are not among the second, all of whom are among the first.
