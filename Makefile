@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 .DEFAULT_GOAL := help
 # The steps are in the order in which they are quickest to fail; cargo is parallel by itself.
 .NOTPARALLEL:
-.PHONY: help run test check fmt clippy deny unit suites kernel instructions bench bench-packets fuzz docs build release setup-build setup-run setup-test
+.PHONY: help run test check fmt clippy deny unit suites kernel browser instructions bench bench-packets fuzz docs build release setup-build setup-run setup-test setup-browser
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,13 +14,16 @@ help: ## this list
 run: setup-run release ## build, show the tour on the shipped example, and check it with packets (installs a C linker, nftables and iproute2 if missing: root on Debian only)
 	@PALISADE="$(TARGET)/release/palisade" scripts/tour
 
-test: setup-test fmt clippy deny unit suites kernel instructions ## everything CI runs (installs a C linker, python3, valgrind, nftables and iproute2 if missing: root on Debian only)
+test: setup-test fmt clippy deny unit suites kernel browser instructions ## everything CI runs (installs a C linker, python3, valgrind, nftables, iproute2 and chromium if missing: root on Debian only)
 
 check: setup-test fmt clippy deny ## format, clippy, dependency rules; no tests (installs as `make test`)
 
 kernel: setup-test ## programs in the real kernel, suites as packets in namespaces: needs root, nft and ip (installs as `make test`)
 	$(CARGO) test --locked -p palisade-nftables -p palisade-lab -- --ignored
 	$(CARGO) test --locked -p palisade --test lab --test enforce -- --ignored
+
+browser: setup-browser build ## the page of `palisade map` in a real browser (installs python3 and chromium if missing: root on Debian only)
+	@PALISADE="$(TARGET)/debug/palisade" scripts/browser-test
 
 instructions: setup-test ## fails if something needs more instructions than it did; UPDATE=1 takes what it needs now (installs as `make test`)
 	$(CARGO) build --locked --release -p palisade-bench
@@ -59,6 +62,9 @@ setup-run:
 
 setup-test:
 	@scripts/setup test
+
+setup-browser:
+	@scripts/setup browser
 
 fmt:
 	$(CARGO) fmt --all --check

@@ -1,7 +1,13 @@
-//! Questions about a whole set of policies: what is probably not meant ([`lint`]), and whether what must hold does
-//! ([`policy_test`]).
+//! Questions about a whole set of policies: who reaches whom ([`reach`], [`map`]), what a change does ([`diff`]), what is
+//! open to pods that do not exist yet ([`exposure`]), what must hold for all connections ([`query`]); what is probably not
+//! meant ([`lint`]), and whether what must hold does ([`policy_test`]). Some are about pods that could exist, not only
+//! those that do ([`space`]).
 
+pub mod diff;
+pub mod exposure;
 pub mod lint;
 pub mod map;
 pub mod policy_test;
+pub mod query;
 pub mod reach;
+pub mod space;

@@ -67,6 +67,9 @@ codes! {
     /// A pod of a Machine.
     MACHINE = "S0016" Error "a pod of a Machine that nobody can find":
         "A Machine says which pods are on it, and for each how it is reached: `addresses`, with the `interface` that leads there if that is known, or `networkNamespace`, the name under /run/netns from which addresses and interface are read. `pod` is namespace/name. An entry that says neither or both, that names a pod or an interface a second time, or that has a name the kernel does not take, is left out.";
+    /// A backend of an entrance.
+    BACKEND = "S0017" Error "a backend of an Ingress, a Route or a route of the Gateway API that nobody can find":
+        "Such an object leads to ports of Services. In an Ingress of `networking.k8s.io/v1` a backend is `service: {name: web, port: {number: 80}}`, with a `number` or a `name`; up to v1beta1 it is `serviceName` and `servicePort`. In a Route it is `to: {kind: Service, name: web}`, and one `port: {targetPort: 8080}` for all backends, or none for every port; in a route of the Gateway API `backendRefs: [{name: web, port: 80}]`. A backend without a Service is left out. One whose port is missing or cannot be read counts as leading to every port of its Service.";
     /// No name.
     NO_NAME = "S0014" Error "an object without a name or with an impossible namespace":
         "Every object has `metadata.name`. One that only has `generateName` gets its name when it is created, so nothing can refer to it before. A namespace that is no text leaves open where the object belongs. Such an object is left out of every answer.";

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use palisade_model::cluster::{Endpoints, Machine, Namespace, Node as ClusterNode, Pod, Service, Workload};
 use palisade_model::diagnostic::{Diagnostic, Location, Subject};
+use palisade_model::entrance::Entrance;
 use palisade_model::group::{Group, TierObject};
 use palisade_model::nearest::nearest;
 use palisade_model::policy::{Object, Policy};
@@ -51,6 +52,8 @@ pub enum Lowered {
     Service(Service),
     /// What is behind a service.
     Endpoints(Vec<Endpoints>),
+    /// What leads to services from outside.
+    Entrance(Entrance),
     /// A policy.
     Policy(Policy),
     /// A tier.
@@ -148,11 +151,19 @@ pub static KINDS: &[Kind] = &[
     antrea::CLUSTER_NETWORK_POLICY_2020,
     antrea::NETWORK_POLICY_2020,
     thorium::THORIUM_CLUSTER,
+    cluster::entrance::ingress::INGRESS,
+    cluster::entrance::ingress::INGRESS_EXTENSIONS,
+    cluster::entrance::route::ROUTE,
+    cluster::entrance::gateway::HTTP_ROUTE,
+    cluster::entrance::gateway::GRPC_ROUTE,
+    cluster::entrance::gateway::TLS_ROUTE,
+    cluster::entrance::gateway::TCP_ROUTE,
+    cluster::entrance::gateway::UDP_ROUTE,
 ];
 
 /// Groups in which every kind should be known, with the kinds that exist there and are no concern of ours.
 static OUR_GROUPS: &[(&str, &[&str])] = &[
-    ("networking.k8s.io", &["Ingress", "IngressClass", "IPAddress", "ServiceCIDR"]),
+    ("networking.k8s.io", &["IngressClass", "IPAddress", "ServiceCIDR"]),
     ("policy.networking.k8s.io", &[]),
     ("discovery.k8s.io", &[]),
     ("palisade.dev", &[]),
@@ -335,6 +346,8 @@ fn unknown(reader: &mut Reader<'_>, api_version: &str, group: &str, kind: &str) 
     } else if let Some(near) = ["", "apps", "batch", "extensions"].contains(&group).then(near_miss).flatten()
     {
         format!("did you mean {near}?")
+    } else if let Some(k) = kinds_of(group).find(|k| k.kind.eq_ignore_ascii_case(kind)) {
+        format!("did you mean {}?", k.kind)
     } else {
         return;
     };

@@ -166,6 +166,7 @@ fn gather(loaded: Loaded, objects: &mut Objects) {
         Lowered::Node(node) => objects.nodes.push(node),
         Lowered::Service(service) => objects.services.push(service),
         Lowered::Endpoints(endpoints) => objects.endpoints.extend(endpoints),
+        Lowered::Entrance(entrance) => objects.entrances.push(entrance),
         Lowered::Policy(policy) => objects.policies.push(policy),
         // They are in the tiers already, together with those that nobody has to write.
         Lowered::Tier(_) => {}

@@ -172,7 +172,7 @@ pub struct ServicePort {
 }
 
 /// The port behind a service's port.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TargetPort {
     /// A number.
     Number(u16),

@@ -4,7 +4,7 @@
 //!   dialects ──► Policy (policy.rs) ─┐
 //!                                    ├─► Snapshot (snapshot.rs) ──► evaluate (evaluate.rs) ──► verdict and Trace
 //!   manifests ─► Pod, Node, … ───────┘          │
-//!                (cluster.rs)                   └──► Verdicts (verdicts.rs), the same answer without the trace
+//!         (cluster.rs, entrance.rs)              └──► Verdicts (verdicts.rs), the same answer without the trace
 //! ```
 //!
 //! Nothing here does IO, waits, reads a clock or knows an API: a dialect lowers its objects to [`policy::Policy`], and
@@ -16,6 +16,7 @@
 pub mod address;
 pub mod cluster;
 pub mod diagnostic;
+pub mod entrance;
 pub mod evaluate;
 pub mod flow;
 pub mod group;

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use smol_str::SmolStr;
 
 use crate::address::{Block, Family};
-use crate::cluster::{ContainerPort, Node, Pod, named_port};
+use crate::cluster::{ContainerPort, Namespace, Node, Pod, named_port};
 use crate::flow::{Flow, Party, Who};
 use crate::group::Members;
 use crate::label::Selector;
@@ -187,30 +187,11 @@ impl<'s> Context<'s> {
 
     /// Whether the pod's namespace is among these.
     fn namespace(&self, namespaces: &Namespaces, pod: usize, subject: Endpoint) -> bool {
-        let own = self.snapshot.namespace_of(pod);
         let subjects = match subject {
             Endpoint::Pod(subject) => Some(self.snapshot.namespace_of(subject)),
             Endpoint::Node(_) | Endpoint::Service(_) => None,
         };
-        match (namespaces, subjects) {
-            (Namespaces::Named(name), _) => own.name == *name,
-            (Namespaces::Matching(selector), _) => selector.matches(&own.labels),
-            // Nodes have no namespace for others to be the same as, and services are for addresses.
-            (_, None) => false,
-            (Namespaces::Own, Some(subjects)) => own.name == subjects.name,
-            // "To be selected a Namespace must have all of the labels defined, and they must all have the same value
-            // as the subject. If empty then nothing is selected."
-            (Namespaces::SameLabels(keys), Some(subjects)) => {
-                let same =
-                    |key| own.labels.get(key).is_some_and(|value| subjects.labels.get(key) == Some(value));
-                !keys.is_empty() && keys.iter().all(|key| same(key.as_str()))
-            }
-            // "… all of the labels, and at least one of them must have different values than the subject."
-            (Namespaces::NotSameLabels(keys), Some(subjects)) => {
-                let all = keys.iter().all(|key| own.labels.get(key).is_some());
-                all && keys.iter().any(|key| own.labels.get(key) != subjects.labels.get(key))
-            }
-        }
+        namespaces.hold(self.snapshot.namespace_of(pod), subjects)
     }
 
     /// Whether the other end is one of the peers.
@@ -353,6 +334,33 @@ impl<C: Parties> Context<'_, C> {
             Who::Outside => {
                 let hosts = self.snapshot.pod(pod).host_addresses;
                 party.address.is_some_and(|address| hosts.contains(&address))
+            }
+        }
+    }
+}
+
+// === impl Namespaces ===
+
+impl Namespaces {
+    /// Whether a namespace is among these. `subjects` is the one that relative namespaces are relative to.
+    pub fn hold(&self, own: &Namespace, subjects: Option<&Namespace>) -> bool {
+        match (self, subjects) {
+            (Namespaces::Named(name), _) => own.name == *name,
+            (Namespaces::Matching(selector), _) => selector.matches(&own.labels),
+            // Nodes have no namespace for others to be the same as, and services are for addresses.
+            (_, None) => false,
+            (Namespaces::Own, Some(subjects)) => own.name == subjects.name,
+            // "To be selected a Namespace must have all of the labels defined, and they must all have the same value
+            // as the subject. If empty then nothing is selected."
+            (Namespaces::SameLabels(keys), Some(subjects)) => {
+                let same =
+                    |key| own.labels.get(key).is_some_and(|value| subjects.labels.get(key) == Some(value));
+                !keys.is_empty() && keys.iter().all(|key| same(key.as_str()))
+            }
+            // "… all of the labels, and at least one of them must have different values than the subject."
+            (Namespaces::NotSameLabels(keys), Some(subjects)) => {
+                let all = keys.iter().all(|key| own.labels.get(key).is_some());
+                all && keys.iter().any(|key| own.labels.get(key) != subjects.labels.get(key))
             }
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! What cannot be read is a diagnostic like any other, and never keeps the rest from being read.
 
+pub mod git;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
@@ -42,13 +44,7 @@ pub struct Input {
 /// Reads every path: a file, a folder, or `-`.
 pub fn read(paths: &[String]) -> Input {
     let mut input = Input::default();
-    for path in paths {
-        if path == "-" {
-            input.stdin();
-        } else {
-            input.path(Path::new(path), &mut BTreeSet::new(), 0, true);
-        }
-    }
+    input.add(paths);
     input
 }
 
@@ -84,6 +80,17 @@ fn is_manifest(path: &Path) -> bool {
 }
 
 impl Input {
+    /// Reads more.
+    pub fn add(&mut self, paths: &[String]) {
+        for path in paths {
+            if path == "-" {
+                self.stdin();
+            } else {
+                self.path(Path::new(path), &mut BTreeSet::new(), 0, true);
+            }
+        }
+    }
+
     /// Why there can be no answer: the first path that was asked for and could not be read.
     pub fn refusal(&self) -> Option<String> {
         let first = self.found.iter().find(|_| self.unreadable)?;

@@ -44,6 +44,7 @@ fn the_manual_pages_are_the_programs() {
         ("palisade-explain", &["man", "explain"]),
         ("palisade-check", &["man", "check"]),
         ("palisade-test", &["man", "test"]),
+        ("palisade-map", &["man", "map"]),
         ("palisade-compile", &["man", "compile"]),
         ("palisade-enforce", &["man", "enforce"]),
         ("palisade-enforce-status", &["man", "enforce", "status"]),

@@ -1,26 +1,37 @@
 //! What is legal and probably not meant.
 //!
 //! A lint asks a [`Snapshot`] one question and reports what it finds. To add one: write a function of this shape in a
-//! file of its own, give it a [`Code`] with its documentation, and add both to [`LINTS`]. What can be seen in a single
-//! object as written (an empty `egress` without `policyTypes`) is not here but with its dialect's validation.
+//! file of its own, give it a [`Code`] with its documentation, and add both to [`LINTS`]. One that asks what rules decide
+//! shares the analysis of that with others, and goes to [`DECIDED`]. What can be seen in a single object as written (an
+//! empty `egress` without `policyTypes`) is not here but with its dialect's validation.
 
 mod addresses;
 mod collisions;
 mod conflict;
+mod decisions;
 mod dns;
+mod entrances;
 mod families;
+mod forever;
 mod groups;
 mod named_ports;
 mod namespaces;
+mod open;
+mod pass;
+mod redundant;
 mod selectors;
 mod services;
+mod shadowed;
 mod ties;
+mod unprotected;
 
 use palisade_model::cluster::{Namespace, Pod};
 use palisade_model::diagnostic::{self, Code, Diagnostic};
 use palisade_model::matching::{Context, Endpoint};
 use palisade_model::policy::{Namespaces, Object, PodSet, Policy, Rule, Subject};
 use palisade_model::snapshot::Snapshot;
+
+use decisions::Decisions;
 
 /// A question about a snapshot.
 pub type Lint = fn(&Snapshot, &mut Vec<Diagnostic>);
@@ -37,6 +48,20 @@ pub static LINTS: &[(Lint, &[&Code])] = &[
     (services::check, &[&services::MISSING_SERVICE]),
     (collisions::check, &[&collisions::COLLISION]),
     (groups::check, &[&groups::MISSING_GROUP, &groups::GROUP_REACHES_OUT]),
+    (entrances::check, &[&entrances::MISSING_BACKEND, &entrances::MISSING_PORT, &entrances::NOBODY_BEHIND]),
+];
+
+/// A question about what rules decide.
+type Decided = fn(&mut Decisions<'_>, &mut Vec<Diagnostic>);
+
+/// All of those. Their order matters: what the first say about a rule, later ones do not say less about.
+static DECIDED: &[(Decided, &[&Code])] = &[
+    (shadowed::check, &[&shadowed::SHADOWED, &shadowed::CONTRADICTED]),
+    (pass::check, &[&pass::LEADS_NOWHERE]),
+    (open::check, &[&open::OPEN_INGRESS, &open::OPEN_EGRESS]),
+    (redundant::check, &[&redundant::REDUNDANT_RULE, &redundant::REDUNDANT_POLICY]),
+    (unprotected::check, &[&unprotected::UNPROTECTED]),
+    (decisions::check, &[&decisions::TOO_MUCH]),
 ];
 
 /// Everything that all lints find.
@@ -44,6 +69,13 @@ pub fn lint(snapshot: &Snapshot) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (lint, _) in LINTS {
         lint(snapshot, &mut found);
+    }
+    // Without any policy nothing is decided.
+    if !snapshot.policies().is_empty() {
+        let mut decisions = Decisions::new(snapshot);
+        for (lint, _) in DECIDED {
+            lint(&mut decisions, &mut found);
+        }
     }
     // What nobody wrote (Thorium's default base policy) nobody can change.
     found.retain(|finding| finding.location.is_some());
@@ -59,7 +91,12 @@ pub fn dangling(snapshot: &Snapshot) -> Vec<Diagnostic> {
 
 /// The codes of all lints.
 pub fn codes() -> impl Iterator<Item = &'static Code> {
-    LINTS.iter().flat_map(|(_, codes)| codes.iter().copied())
+    LINTS.iter().flat_map(|(_, codes)| codes.iter().copied()).chain(codes_of_decisions())
+}
+
+/// The codes of those among them that ask what rules decide.
+pub fn codes_of_decisions() -> impl Iterator<Item = &'static Code> {
+    DECIDED.iter().flat_map(|(_, codes)| codes.iter().copied())
 }
 
 /// A finding about a policy.

@@ -9,13 +9,14 @@ use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, Policy, Subject};
 use palisade_model::snapshot::Snapshot;
 
 use super::{about, about_rule, is_known, pods, pods_of, pods_under};
+use crate::space::{Clash, never_matches};
 
 /// The subject.
 pub static SELECTS_NOTHING: Code = Code {
     id: "L0101",
     severity: Severity::Warning,
     title: "a policy that selects no pod",
-    explanation: "The policy's own selector matches none of the pods that are known, so it protects nobody. Often a label is misspelled, or the pods carry it under another key. Not reported when no pod of the namespace is among the input, and not for selectors that select everything.",
+    explanation: "The policy's own selector matches none of the pods that are known, so it protects nobody. Often a label is misspelled, or the pods carry it under another key. Not reported when no pod of the namespace is among the input, unless the selector contradicts itself so that no pod can ever match, and not for selectors that select everything.",
 };
 
 /// A peer.
@@ -23,7 +24,7 @@ pub static PEER_SELECTS_NOTHING: Code = Code {
     id: "L0102",
     severity: Severity::Warning,
     title: "a peer that selects no pod",
-    explanation: "A rule names pods, and none of the pods that are known matches. For an Allow rule the connection it was written for is still denied. Not reported when no pod of the namespaces concerned is among the input.",
+    explanation: "A rule names pods, and none of the pods that are known matches. For an Allow rule the connection it was written for is still denied. Not reported when no pod of the namespaces concerned is among the input, unless a selector contradicts itself so that no pod can ever match.",
 };
 
 pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
@@ -35,7 +36,7 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
             for (index, peer) in peers.iter().enumerate() {
                 if let Peer::Pods(set) = peer
                     && !set.pods.is_everything() | matches!(set.namespaces, Namespaces::Matching(_))
-                    && is_known(snapshot, set)
+                    && (is_known(snapshot, set) || contradiction(set).is_some())
                     && !holds_anybody(&context, policy, set)
                 {
                     let list = if rule.direction == palisade_model::policy::Direction::Ingress {
@@ -94,7 +95,7 @@ fn subjects(context: &Context<'_>, policy: &Policy, found: &mut Vec<Diagnostic>)
     };
     // Whether enough is known to say that nobody is meant.
     let known = |subject: &&Subject| match subject {
-        Subject::Pods(set) => is_known(snapshot, set),
+        Subject::Pods(set) => is_known(snapshot, set) || contradiction(set).is_some(),
         Subject::Nodes(_) => !snapshot.nodes().is_empty(),
         Subject::Service(service) => !snapshot.pods_in(&service.namespace).is_empty(),
         // What is wrong with groups is said by who reads them.
@@ -126,8 +127,20 @@ fn subjects(context: &Context<'_>, policy: &Policy, found: &mut Vec<Diagnostic>)
     }
 }
 
+/// Why nobody can be in a set, whatever pods there are.
+fn contradiction(set: &PodSet) -> Option<Clash<'_>> {
+    let of_namespaces = match &set.namespaces {
+        Namespaces::Matching(selector) => never_matches(selector),
+        _ => None,
+    };
+    of_namespaces.or_else(|| never_matches(&set.pods))
+}
+
 /// What the first label that nobody has is instead, where there are pods to compare with.
 fn help(snapshot: &Snapshot, set: &PodSet) -> Option<String> {
+    if let Some(clash) = contradiction(set) {
+        return Some(clash.to_string());
+    }
     let pods: Vec<usize> = pods_of(snapshot, &set.namespaces).collect();
     if pods.is_empty() {
         return Some("no namespace with a pod in it matches".to_owned());

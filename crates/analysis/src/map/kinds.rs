@@ -27,13 +27,26 @@ pub struct Entry {
 
 /// What a pod is to a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Profile {
+pub(super) struct Profile {
     /// Its class in each family.
-    classes: [Option<u32>; 2],
+    pub(super) classes: [Option<u32>; 2],
     /// Whether it has no address yet, so that it goes along with the other end.
-    unaddressed: bool,
+    pub(super) unaddressed: bool,
     /// Whether its first address is of IPv6.
-    six_first: bool,
+    pub(super) six_first: bool,
+}
+
+/// Two sorts of pods that can meet over a family of addresses, by their classes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pair {
+    /// Which family.
+    pub family: Family,
+    /// Whether it is the one that they prefer.
+    pub preferred: bool,
+    /// Who opens connections.
+    pub source: u32,
+    /// Who receives them.
+    pub destination: u32,
 }
 
 /// The kinds of all workloads.
@@ -141,6 +154,16 @@ impl Kinds {
         classes
     }
 
+    /// The pairs of classes that a workload's pods and another's come to, each once.
+    pub fn pairs(&self, source: usize, destination: usize) -> Vec<Pair> {
+        pairs(self.profiles(source), self.profiles(destination))
+    }
+
+    /// The different pods of a workload.
+    pub(super) fn profiles(&self, workload: usize) -> &[Profile] {
+        &self.profiles[self.of[workload] as usize]
+    }
+
     /// What pods of one workload may send pods of another, wherever they run.
     pub fn entry(
         &self,
@@ -174,61 +197,103 @@ impl Kinds {
         map: &Map<'_>,
         cells: &mut Cells,
     ) -> Entry {
-        let pods = map.snapshot.pods();
-        if !from.pods.iter().any(|pod| pods[*pod].host_network) {
-            return entry;
-        }
         let mut entry = entry;
-        let homes: HashMap<&SmolStr, usize> = from
-            .pods
-            .iter()
-            .filter(|pod| pods[**pod].host_network)
-            .filter_map(|pod| Some((pods[*pod].node.as_ref()?, *pod)))
-            .collect();
-        for to in &to.pods {
-            let Some(from) = pods[*to].node.as_ref().and_then(|node| homes.get(node)) else { continue };
-            let (source, destination) = (Who::Pod(*from), Who::Pod(*to));
-            let near =
-                map.reach[0].is_itself(source, destination) || map.reach[0].is_own_node(source, destination);
-            if near && source != destination {
-                let family = map.snapshot.families((source, None), (destination, None)).first().copied();
-                let reach = &map.reach[family.unwrap_or(Family::V4) as usize];
-                if let Some(cell) = reach.between(source, destination, cells) {
-                    let own = Entry { allowed: allowed(cell, cells), other: None, uniform: true };
-                    entry = entry.or(own, cells);
-                }
+        for (source, destination) in near(from, to, map) {
+            let family = map.snapshot.families((source, None), (destination, None)).first().copied();
+            let reach = &map.reach[family.unwrap_or(Family::V4) as usize];
+            if let Some(cell) = reach.between(source, destination, cells) {
+                let own = Entry { allowed: allowed(cell, cells), other: None, uniform: true };
+                entry = entry.or(own, cells);
             }
         }
         entry
     }
 }
 
-/// What a kind may send each kind: from the matrix, where pods of the two are of one sort; else `None`.
-pub(super) fn over_kind(
-    map: &Map<'_>,
-    source: u32,
-    matrices: &mut [Matrix<'_, '_>; 2],
-    cells: &mut Cells,
-) -> Vec<Option<Entry>> {
-    let kinds = &map.kinds;
-    let [from] = &kinds.profiles[source as usize][..] else { return vec![None; kinds.len()] };
-    let [four, six] = matrices;
-    let rows = [
-        from.classes[0].map(|class| four.from(class, cells)),
-        from.classes[1].map(|class| six.from(class, cells)),
-    ];
-    let entry = |to: &Vec<Profile>| {
-        let [to] = &to[..] else { return None };
-        let over = |family: usize| -> Option<TrafficId> {
-            Some(allowed(rows[family]?[to.classes[family]? as usize], cells))
+/// What kinds may send each other, a row at a time.
+#[derive(Debug)]
+pub struct KindRows<'m, 's> {
+    map: &'m Map<'s>,
+    matrices: [Matrix<'m, 's>; 2],
+    row: Vec<Entry>,
+    /// The kind that the row is about.
+    about: Option<u32>,
+}
+
+// === impl KindRows ===
+
+impl<'m, 's> KindRows<'m, 's> {
+    /// Of a map.
+    pub fn new(map: &'m Map<'s>, cells: &Cells) -> Self {
+        let matrices = [0, 1].map(|family| Matrix::new(&map.reach[family], cells));
+        KindRows { map, matrices, row: Vec::new(), about: None }
+    }
+
+    /// What a kind may send each kind, wherever pods run. Whoever asks for one after the other in order of their
+    /// classes asks for little.
+    pub fn from(&mut self, source: u32, cells: &mut Cells) -> &[Entry] {
+        if self.about != Some(source) {
+            self.row = self.work_out(source, cells);
+            self.about = Some(source);
+        }
+        &self.row
+    }
+
+    fn work_out(&mut self, source: u32, cells: &mut Cells) -> Vec<Entry> {
+        let (kinds, reach) = (&self.map.kinds, &self.map.reach);
+        let one_by_one = |to: usize, cells: &mut Cells| {
+            kinds.between(source, u32::try_from(to).unwrap_or(u32::MAX), reach, cells)
         };
-        Some(preferred(from, to, over).unwrap_or(Entry::NOTHING))
-    };
-    kinds.profiles.iter().map(entry).collect()
+        let [from] = &kinds.profiles[source as usize][..] else {
+            return (0..kinds.len()).map(|to| one_by_one(to, cells)).collect();
+        };
+        let [four, six] = &mut self.matrices;
+        let rows = [
+            from.classes[0].map(|class| four.from(class, cells)),
+            from.classes[1].map(|class| six.from(class, cells)),
+        ];
+        let mut entries = Vec::with_capacity(kinds.len());
+        for (at, to) in kinds.profiles.iter().enumerate() {
+            let [to] = &to[..] else {
+                entries.push(one_by_one(at, cells));
+                continue;
+            };
+            let over = |family: usize| -> Option<TrafficId> {
+                Some(allowed(rows[family]?[to.classes[family]? as usize], cells))
+            };
+            entries.push(preferred(from, to, over).unwrap_or(Entry::NOTHING));
+        }
+        entries
+    }
+}
+
+/// The pairs of classes that some pods and others come to, each once.
+pub(super) fn pairs(sources: &[Profile], destinations: &[Profile]) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for from in sources {
+        for to in destinations {
+            let mut preferred = true;
+            for family in in_order(from, to) {
+                let classes = (from.classes[family as usize], to.classes[family as usize]);
+                if let (Some(source), Some(destination)) = classes {
+                    pairs.push(Pair { family, preferred, source, destination });
+                    preferred = false;
+                }
+            }
+        }
+    }
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
 }
 
 /// What one sort of pod may send another. `None` where they have no family in common.
-fn profiles(from: &Profile, to: &Profile, reach: &[Reach<'_>; 2], cells: &mut Cells) -> Option<Entry> {
+pub(super) fn profiles(
+    from: &Profile,
+    to: &Profile,
+    reach: &[Reach<'_>; 2],
+    cells: &mut Cells,
+) -> Option<Entry> {
     let over = |family: usize| -> Option<TrafficId> {
         let (from, to) = (from.classes[family]?, to.classes[family]?);
         let egress = reach[family].side(Direction::Egress, from, to);
@@ -245,14 +310,31 @@ fn preferred(
     to: &Profile,
     mut over: impl FnMut(usize) -> Option<TrafficId>,
 ) -> Option<Entry> {
+    let mut found = in_order(from, to).filter_map(|family| over(family as usize));
+    let preferred = found.next()?;
+    Some(Entry::of([preferred, found.next().unwrap_or(preferred)], true))
+}
+
+/// The families that two could meet over, the one that they prefer first.
+fn in_order(from: &Profile, to: &Profile) -> impl Iterator<Item = Family> + use<> {
+    let six_first = if from.unaddressed { to.six_first } else { from.six_first };
+    let order = if six_first { [Family::V6, Family::V4] } else { [Family::V4, Family::V6] };
     // Two without any address: there is no family to be in, and no address that a rule could be about.
-    if from.unaddressed && to.unaddressed {
-        return over(0).map(|allowed| Entry::of([allowed; 2], true));
+    let count = if from.unaddressed && to.unaddressed { 1 } else { 2 };
+    order.into_iter().take(count)
+}
+
+/// Pods of one workload that are the node of pods of another, with those.
+pub(super) fn near(from: &Workload, to: &Workload, map: &Map<'_>) -> Vec<(Who, Who)> {
+    let pods = map.snapshot.pods();
+    let hosts = from.pods.iter().filter(|pod| pods[**pod].host_network);
+    let homes: HashMap<&SmolStr, usize> =
+        hosts.filter_map(|pod| Some((pods[*pod].node.as_ref()?, *pod))).collect();
+    if homes.is_empty() {
+        return Vec::new();
     }
-    let first = usize::from(if from.unaddressed { to.six_first } else { from.six_first });
-    match (over(first), over(1 - first)) {
-        (None, None) => None,
-        (Some(only), None) | (None, Some(only)) => Some(Entry::of([only; 2], true)),
-        (Some(preferred), Some(other)) => Some(Entry::of([preferred, other], true)),
-    }
+    let beside = to.pods.iter().filter_map(|to| Some((*homes.get(pods[*to].node.as_ref()?)?, *to)));
+    let beside = beside.map(|(from, to)| (Who::Pod(from), Who::Pod(to))).filter(|(from, to)| from != to);
+    let reach = &map.reach[0];
+    beside.filter(|(from, to)| reach.is_itself(*from, *to) || reach.is_own_node(*from, *to)).collect()
 }

@@ -5,25 +5,29 @@
 //! then looked up. Rows come one after the other and are never kept, so that the map of a large cluster is as large as
 //! its reader wants it to be.
 
+mod entrances;
 mod kinds;
+mod nodes;
 mod select;
+pub mod why;
 mod workloads;
 
 use std::net::IpAddr;
 
 use palisade_model::address::Family;
-use palisade_model::cluster::Pod;
 use palisade_model::flow::Who;
 use palisade_model::options::Options;
 use palisade_model::policy::Direction;
-use palisade_model::snapshot::{Objects, Snapshot};
+use palisade_model::snapshot::Snapshot;
 
 use crate::reach::Reach;
 use crate::reach::cells::{CellId, Cells};
 use crate::reach::connections::Connections;
 use crate::reach::cuts::Cuts;
 use crate::reach::traffic_set::{TrafficId, Traffics};
-pub use kinds::{Entry, Kinds};
+pub use entrances::with_ingress_controller;
+pub use kinds::{Entry, KindRows, Kinds, Pair};
+pub use nodes::NodeRow;
 pub use select::Select;
 pub use workloads::{EXTERNAL, INGRESS_CONTROLLER, Level, Workload, WorkloadName, workloads};
 
@@ -189,21 +193,6 @@ fn ranges(
 pub fn connections(allowed: TrafficId, cells: &Cells) -> Connections {
     Connections::of(cells.traffics.set(allowed), cells.traffics.line())
 }
-
-/// Adds whoever serves Ingress and Route objects: a pod nobody knows anything about, in a namespace of its own.
-pub fn with_ingress_controller(objects: &mut Objects) {
-    objects.pods.push(Pod {
-        namespace: INGRESS_NAMESPACE.into(),
-        name: "ingress-controller".into(),
-        stand_in: Some(INGRESS_CONTROLLER.into()),
-        ready: true,
-        account: "default".into(),
-        ..Pod::default()
-    });
-}
-
-/// Where the ingress controller lives, which is no name that a namespace can have.
-const INGRESS_NAMESPACE: &str = "(ingress controller)";
 
 /// A cell's number is not a set's: this is where one becomes the other.
 fn allowed(cell: CellId, cells: &Cells) -> TrafficId {

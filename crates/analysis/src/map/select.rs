@@ -7,9 +7,8 @@ use palisade_model::policy::Direction;
 use palisade_model::traffic::Traffic;
 use smol_str::SmolStr;
 
-use super::kinds::{Entry, over_kind};
+use super::kinds::{Entry, KindRows};
 use super::{INGRESS_CONTROLLER, Map, Peer, Row};
-use crate::reach::Matrix;
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
 use crate::reach::traffic_set::{TrafficId, Traffics};
@@ -35,17 +34,18 @@ pub struct Select {
 
 impl Select {
     /// Whether a workload is one that is asked about.
-    fn is_meant(&self, map: &Map<'_>, workload: usize) -> bool {
+    pub fn is_meant(&self, map: &Map<'_>, workload: usize) -> bool {
         let name = &map.workloads[workload].name;
         (self.namespaces.is_empty() || self.namespaces.contains(&name.namespace))
             && (self.focus.is_empty() || self.focus.contains(&workload))
     }
 
-    fn wants(&self, direction: Direction) -> bool {
+    /// Whether rows are asked for that those receive, or that they send.
+    pub fn wants(&self, direction: Direction) -> bool {
         self.direction.is_none_or(|wanted| wanted == direction)
     }
 
-    fn lets_through(&self, allowed: TrafficId, six: bool, cells: &Cells) -> bool {
+    pub(super) fn lets_through(&self, allowed: TrafficId, six: bool, cells: &Cells) -> bool {
         self.traffic.is_none_or(|traffic| {
             cells.traffics.set(allowed).contains(cells.traffics.line().place(traffic, six))
         })
@@ -63,21 +63,15 @@ impl Map<'_> {
         mut tell: impl FnMut(&mut Cells, Row) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let meant: Vec<bool> = (0..self.workloads.len()).map(|at| select.is_meant(self, at)).collect();
-        let mut matrices = [0, 1].map(|family| Matrix::new(&self.reach[family], cells));
+        let mut rows = KindRows::new(self, cells);
         let controller = |at: usize| self.workloads[at].name.kind == INGRESS_CONTROLLER;
-        let mut known: Option<(u32, Vec<Option<Entry>>)> = None;
         for source in 0..self.workloads.len() {
             let outward = meant[source] && select.wants(Direction::Egress);
             // Whoever is not asked about is still a source for those who are.
             if controller(source) || (!outward && !select.wants(Direction::Ingress)) {
                 continue;
             }
-            let kind = self.kinds().kind(source);
-            if known.as_ref().is_none_or(|(own, _)| *own != kind) {
-                let row = over_kind(self, kind, &mut matrices, cells);
-                known = Some((kind, row));
-            }
-            let row = known.as_ref().map(|(_, row)| row.as_slice()).unwrap_or_default();
+            let row = rows.from(self.kinds().kind(source), cells);
             for destination in 0..self.workloads.len() {
                 let inward = meant[destination] && select.wants(Direction::Ingress);
                 if !(outward || inward)
@@ -87,7 +81,7 @@ impl Map<'_> {
                     continue;
                 }
                 let entry = match row[self.kinds().kind(destination) as usize] {
-                    Some(entry) if source != destination && !self.kinds().is_host(source) => entry,
+                    entry if source != destination && !self.kinds().is_host(source) => entry,
                     _ => self.entry(source, destination, cells),
                 };
                 if !entry.is_nothing() && select.lets_through(entry.allowed, false, cells) {
@@ -103,6 +97,7 @@ impl Map<'_> {
             for destination in (0..self.workloads.len()).filter(|at| meant[*at] && !controller(*at)) {
                 self.outside_rows(select, destination, Direction::Ingress, cuts, cells, &mut tell)?;
             }
+            self.entrance_rows(select, cells, &mut tell)?;
         }
         ControlFlow::Continue(())
     }

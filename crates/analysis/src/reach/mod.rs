@@ -17,6 +17,7 @@
 pub mod cells;
 pub mod connections;
 pub mod cuts;
+pub mod decisions;
 mod groups;
 mod matrix;
 mod members;
@@ -30,7 +31,7 @@ use std::ops::Range;
 
 use palisade_model::address::Family;
 use palisade_model::flow::{Party, Who};
-use palisade_model::matching::{Context, Parties};
+use palisade_model::matching::{Context, Endpoint, Parties};
 use palisade_model::options::{Options, SelfTraffic};
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
@@ -40,7 +41,8 @@ use cuts::Cuts;
 use groups::{DestinationId, Groups, Whose, number};
 pub use matrix::Matrix;
 use members::{Lookup, Spans};
-use programs::{Held, Program, Programs, RuleAt};
+pub use programs::RuleAt;
+use programs::{Held, PeerSetId, Program, Programs};
 use rows::Runner;
 pub use rows::{Decider, Row};
 use traffic_set::{TrafficId, Traffics};
@@ -176,6 +178,51 @@ impl<'s> Reach<'s> {
     /// Whether a class is pods of the pod network or external entities, not hosts or addresses.
     pub fn is_pods(&self, class: u32) -> bool {
         matches!(self.groups.get(self.classes[class as usize].group).whose, Whose::Pods(..))
+    }
+
+    /// Whether anything is said about a class, in a direction: some rule applies to it, or some policy isolates it.
+    pub fn is_subject(&self, direction: Direction, class: u32) -> bool {
+        let program = self.classes[class as usize].programs[direction as usize];
+        let program = &self.programs[direction as usize][program as usize];
+        program.isolated || !program.rules.is_empty()
+    }
+
+    /// The rules that apply to a class in a direction, in the order in which they are asked.
+    pub fn rules(&self, direction: Direction, class: u32) -> impl Iterator<Item = RuleAt> {
+        let program = self.classes[class as usize].programs[direction as usize];
+        self.programs[direction as usize][program as usize].rules.iter().map(|held| held.at)
+    }
+
+    /// What the side of a class would say about somebody who is not there, given which rules would mean it. It has no port
+    /// that anybody could name.
+    pub fn supposed(
+        &self,
+        direction: Direction,
+        class: u32,
+        names: impl Fn(RuleAt) -> bool,
+        cells: &mut Cells,
+    ) -> CellId {
+        let program = self.classes[class as usize].programs[direction as usize];
+        let program = &self.programs[direction as usize][program as usize];
+        let meant = |held: &Held| held.peers == PeerSetId::ANYBODY || names(held.at);
+        let active: Vec<u32> =
+            (0..).zip(&program.rules).filter(|(_, held)| meant(held)).map(|(at, _)| at).collect();
+        self.with_runner(cells, |runner, _| runner.run(program, &active, DestinationId(0), |_, _| {}))
+    }
+
+    /// The policies that isolate a class in a direction, by their places.
+    pub fn isolated_by(&self, direction: Direction, class: u32) -> Vec<usize> {
+        let Whose::Pods(sample, _) = self.groups.get(self.classes[class as usize].group).whose else {
+            return Vec::new();
+        };
+        let (context, snapshot) = (&self.groups.context, self.snapshot());
+        let isolates = |policy: &usize| {
+            let isolations = snapshot.policies()[*policy].isolations.iter();
+            isolations
+                .filter(|isolation| isolation.direction == direction)
+                .any(|isolation| context.applies(&isolation.subjects, Endpoint::Pod(sample)))
+        };
+        (0..snapshot.policies().len()).filter(isolates).collect()
     }
 
     /// What the side of one class says about another, in a direction.

@@ -72,6 +72,11 @@ pub enum Carried {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerSetId(pub u32);
 
+impl PeerSetId {
+    /// Everybody: the first set there is.
+    pub const ANYBODY: PeerSetId = PeerSetId(0);
+}
+
 /// All programs, and which groups have which.
 #[derive(Debug)]
 pub struct Programs {
@@ -122,8 +127,6 @@ struct Builder<'b, 'g, 's> {
     peers_of: Table<(u32, Option<usize>), PeerSetId>,
     /// What a rule is about, by the destination if it depends on that.
     carried_of: Table<(u32, Option<DestinationId>), TrafficId>,
-    /// Everybody.
-    anybody: PeerSetId,
 }
 
 /// The rules of all policies, numbered through: the first of each policy.
@@ -164,9 +167,8 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
             peer_sets: Vec::new(),
             peers_of: Table::default(),
             carried_of: Table::default(),
-            anybody: PeerSetId(0),
         };
-        builder.anybody = builder.peer_set(everybody);
+        builder.peer_set(everybody);
         let context = groups.context;
         for (policy, written) in context.snapshot.policies().iter().enumerate() {
             for (rule, written) in written.rules.iter().enumerate() {
@@ -236,7 +238,7 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
         // A rule without effect is in no program.
         let effect = facts.effect.unwrap_or(Effect::Act(Action::Deny));
         if denies_all {
-            return Held { at, effect, peers: self.anybody, carried: Carried::Always(Traffics::ALL) };
+            return Held { at, effect, peers: PeerSetId::ANYBODY, carried: Carried::Always(Traffics::ALL) };
         }
         let rule = &self.groups.context.snapshot.policies()[at.policy].rules[at.rule];
         let peers = match self.peers_of.get(&(id, relative_to)) {

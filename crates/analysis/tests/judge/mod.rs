@@ -124,7 +124,7 @@ fn ends(reach: &Reach<'_>, cuts: &Cuts) -> Vec<End> {
 }
 
 /// Where some set begins, and one before: every stretch that sets tell apart has one of them in it.
-fn places(cells: &Cells) -> BTreeSet<u32> {
+pub fn places(cells: &Cells) -> BTreeSet<u32> {
     let mut places = BTreeSet::new();
     for at in 0..cells.traffics.len() {
         for (first, last) in cells.traffics.set(palisade_analysis::reach::traffic_set::TrafficId(at)).pieces()

@@ -1,9 +1,11 @@
-//! The objects that policies are about: namespaces, pods and what makes them, nodes, services and their endpoints.
+//! The objects that policies are about: namespaces, pods and what makes them, nodes, services and their endpoints; and
+//! the entrances that lead to services.
 //!
 //! Only what policies can see is read. These objects come from a running cluster as often as from a repository, so
 //! whatever else they hold is passed over, and a part that cannot be read is reported and left out.
 
 pub mod endpoints;
+pub mod entrance;
 pub mod machine;
 pub mod names;
 pub mod namespace;

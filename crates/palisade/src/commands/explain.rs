@@ -122,7 +122,7 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
     Ok(Outcome { out, err: reservations(&input.found, errors), code })
 }
 
-fn options(written: &[String]) -> Result<Options, String> {
+pub fn options(written: &[String]) -> Result<Options, String> {
     let mut options = Options::default();
     for text in written {
         let (name, value) =
@@ -132,7 +132,7 @@ fn options(written: &[String]) -> Result<Options, String> {
     Ok(options)
 }
 
-fn names(written: &[String]) -> Result<BTreeMap<String, Vec<IpAddr>>, String> {
+pub fn names(written: &[String]) -> Result<BTreeMap<String, Vec<IpAddr>>, String> {
     let mut names: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
     for text in written {
         let (name, address) =

@@ -3,9 +3,13 @@
 pub mod changes;
 pub mod check;
 pub mod compile;
+pub mod diff;
 pub mod enforce;
 pub mod explain;
+pub mod exposure;
 pub mod lab;
+pub mod map;
+pub mod query;
 pub mod reservations;
 pub mod shell;
 pub mod test;

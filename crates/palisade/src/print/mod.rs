@@ -1,11 +1,15 @@
 //! Printers: facts in, text out. Nothing here decides anything.
 
 pub mod diagnostics;
+pub mod diff;
 pub mod enforce;
 pub mod explain;
 pub mod json;
 pub mod junit;
 pub mod lab;
+pub mod map;
+pub mod peers;
+pub mod progress;
 pub mod sarif;
 pub mod style;
 pub mod tests;

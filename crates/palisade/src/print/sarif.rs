@@ -1,6 +1,6 @@
 //! Diagnostics as SARIF 2.1.0, which code scanning services read.
 
-use palisade_model::diagnostic::{Code, Diagnostic, Severity};
+use palisade_model::diagnostic::{Code, Diagnostic, Location, Severity};
 use serde_json::{Value, json};
 
 /// One run with all results; every code that occurs is described.
@@ -10,6 +10,11 @@ pub fn sarif(found: &[Diagnostic]) -> String {
     codes.dedup_by_key(|code| code.id);
     let rules: Vec<Value> = codes.iter().map(|code| rule(code)).collect();
     let results: Vec<Value> = found.iter().map(|diagnostic| result(diagnostic, &codes)).collect();
+    document(&rules, &results)
+}
+
+/// One run of this tool.
+pub fn document(rules: &[Value], results: &[Value]) -> String {
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -48,14 +53,19 @@ fn result(diagnostic: &Diagnostic, codes: &[&'static Code]) -> Value {
         "message": {"text": format!("{about}{}{help}", diagnostic.message)},
     });
     if let Some(at) = &diagnostic.location {
-        result["locations"] = json!([{
-            "physicalLocation": {
-                "artifactLocation": {"uri": uri(&at.file)},
-                "region": {"startLine": at.line, "startColumn": at.column, "endColumn": at.column + at.width},
-            },
-        }]);
+        result["locations"] = json!([location(at)]);
     }
     result
+}
+
+/// A place in a file.
+pub fn location(at: &Location) -> Value {
+    json!({
+        "physicalLocation": {
+            "artifactLocation": {"uri": uri(&at.file)},
+            "region": {"startLine": at.line, "startColumn": at.column, "endColumn": at.column + at.width},
+        },
+    })
 }
 
 fn level(severity: Severity) -> &'static str {

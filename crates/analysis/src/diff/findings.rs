@@ -1,0 +1,275 @@
+//! Changes as somebody reads them: what opens and what closes, for whom, and because of which rules.
+//!
+//! A change of one rule is often a change of hundreds of pairs. Pairs that open or close for the same traffic and the same
+//! reason are one finding, so that a reviewer reads as many lines as there are decisions.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use palisade_model::diagnostic::Location;
+use palisade_model::policy::{Action, Direction, Object, Policy};
+use smol_str::SmolStr;
+
+use super::{Change, Diff, Peer, Select};
+use crate::map;
+use crate::map::why::{Decided, Why};
+use crate::reach::cells::Cells;
+use crate::reach::cuts::Cuts;
+use crate::reach::traffic_set::{TrafficId, Traffics};
+
+/// Pairs that open or close alike.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// Whether it opens.
+    pub opens: bool,
+    /// What of the traffic.
+    pub part: TrafficId,
+    /// Who decided before.
+    pub before: Vec<Deciding>,
+    /// Who decides after.
+    pub after: Vec<Deciding>,
+    /// Who is concerned: source and destination.
+    pub pairs: Vec<(Peer, Peer)>,
+}
+
+/// Who decided, on which side.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Deciding {
+    /// Whose side: egress of the source, or ingress of the destination.
+    pub direction: Direction,
+    /// What was done.
+    pub action: Action,
+    /// Who did it.
+    pub by: By,
+}
+
+/// Who decides.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum By {
+    /// A rule.
+    Rule {
+        /// Its policy.
+        policy: Arc<Object>,
+        /// Its place in the policy.
+        index: u32,
+        /// Its name.
+        name: Option<SmolStr>,
+        /// Where it is written.
+        at: Option<Location>,
+    },
+    /// Policies that isolate, none of which allows it.
+    Isolation(Vec<Arc<Object>>),
+    /// No policy has anything to say, or none can have.
+    Nobody,
+    /// The workload is not there.
+    Absent,
+}
+
+/// All findings, and how much there is of them.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// What opens and closes, in the order in which it was found.
+    pub list: Vec<Finding>,
+    /// Pairs that something opens for.
+    pub opened: usize,
+    /// Pairs that something closes for.
+    pub closed: usize,
+    /// Whether there were more pairs than are kept: counted, and not among the findings.
+    pub left_out: usize,
+}
+
+/// What makes pairs one finding.
+type Key = (bool, TrafficId, Vec<Deciding>, Vec<Deciding>);
+
+/// How many pairs are kept.
+const MOST_PAIRS: usize = 200_000;
+
+// === impl Findings ===
+
+impl Findings {
+    /// Of a diff.
+    pub fn of(diff: &Diff<'_>, select: &Select, cuts: &Cuts, cells: &mut Cells) -> Self {
+        let mut findings = Findings::default();
+        let mut at: HashMap<Key, usize> = HashMap::new();
+        let mut deciders = Deciders::new(diff, cuts);
+        let mut kept = 0;
+        let _ = diff.changes(select, cuts, cells, |cells, change| {
+            for (opens, part) in parts(&change, cells) {
+                *(if opens { &mut findings.opened } else { &mut findings.closed }) += 1;
+                if kept >= MOST_PAIRS {
+                    findings.left_out += 1;
+                    continue;
+                }
+                kept += 1;
+                let (before, after) = deciders.of(&change, opens, part, cells);
+                let key = (opens, part, before, after);
+                let pair = (change.source, change.destination);
+                match at.get(&key) {
+                    Some(place) => findings.list[*place].pairs.push(pair),
+                    None => {
+                        let (before, after) = (key.2.clone(), key.3.clone());
+                        at.insert(key, findings.list.len());
+                        findings.list.push(Finding { opens, part, before, after, pairs: vec![pair] });
+                    }
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        findings
+    }
+}
+
+/// What of a change opens, and what closes. Where only the family that is not preferred differs, that.
+pub fn parts(change: &Change, cells: &mut Cells) -> Vec<(bool, TrafficId)> {
+    let over = |entry: &map::Entry| [entry.allowed, entry.other.unwrap_or(entry.allowed)];
+    let (before, after) = (over(&change.before), over(&change.after));
+    let mut part = |more: [TrafficId; 2], less: [TrafficId; 2]| {
+        let first = cells.traffics.minus(more[0], less[0]);
+        if first != Traffics::EMPTY { first } else { cells.traffics.minus(more[1], less[1]) }
+    };
+    let (opened, closed) = (part(after, before), part(before, after));
+    let found = [(true, opened), (false, closed)];
+    found.into_iter().filter(|(_, part)| *part != Traffics::EMPTY).collect()
+}
+
+/// What a change is about, so that the same is asked once: kinds of both ends, or a range.
+type Question = (End, End, bool, TrafficId);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum End {
+    Kind(u32),
+    Peer(Peer),
+}
+
+/// Looks up who decided, each thing once.
+#[derive(Debug)]
+pub struct Deciders<'d, 's> {
+    diff: &'d Diff<'s>,
+    cuts: &'d Cuts,
+    known: HashMap<Question, (Vec<Deciding>, Vec<Deciding>)>,
+}
+
+// === impl Deciders ===
+
+impl<'d, 's> Deciders<'d, 's> {
+    /// Of a diff.
+    pub fn new(diff: &'d Diff<'s>, cuts: &'d Cuts) -> Self {
+        Deciders { diff, cuts, known: HashMap::new() }
+    }
+
+    /// Who decided about a part of a change before, and who after.
+    pub fn of(
+        &mut self,
+        change: &Change,
+        opens: bool,
+        part: TrafficId,
+        cells: &mut Cells,
+    ) -> (Vec<Deciding>, Vec<Deciding>) {
+        let end = |peer: Peer| match peer {
+            // A workload and itself, or one on nodes, is not what its kind is.
+            Peer::Workload(at) if change.source != change.destination && !self.diff.is_host(at) => {
+                End::Kind(self.diff.kind(at))
+            }
+            peer => End::Peer(peer),
+        };
+        let question = (end(change.source), end(change.destination), opens, part);
+        if let Some(known) = self.known.get(&question) {
+            return known.clone();
+        }
+        let why = |after: bool, cells: &mut Cells| -> Option<Vec<Deciding>> {
+            let map = if after { &self.diff.after } else { &self.diff.before };
+            let (source, destination) =
+                (self.end(change.source, after)?, self.end(change.destination, after)?);
+            Some(map.why(source, destination, part, self.cuts, cells).iter().filter_map(deciding).collect())
+        };
+        let (before, after) = (why(false, cells), why(true, cells));
+        let answer = told(before, after, opens);
+        self.known.insert(question, answer.clone());
+        answer
+    }
+
+    fn end(&self, peer: Peer, after: bool) -> Option<map::Peer> {
+        Some(match peer {
+            Peer::Workload(at) => {
+                let joint = &self.diff.workloads[at];
+                map::Peer::Workload(if after { joint.after? } else { joint.before? })
+            }
+            Peer::Range(first, last) => map::Peer::Range(first, last),
+            Peer::IngressController => map::Peer::IngressController,
+        })
+    }
+}
+
+/// Who is worth telling: whoever refuses, and what has become of that side on the other.
+fn told(
+    before: Option<Vec<Deciding>>,
+    after: Option<Vec<Deciding>>,
+    opens: bool,
+) -> (Vec<Deciding>, Vec<Deciding>) {
+    let absent = |direction| vec![Deciding { direction, action: Action::Deny, by: By::Absent }];
+    let (closed, open) = if opens { (before, after) } else { (after, before) };
+    let (closed, open) = match (closed, open) {
+        (Some(closed), Some(open)) => {
+            let refused: Vec<Deciding> =
+                closed.into_iter().filter(|one| one.action != Action::Allow).collect();
+            let sides: Vec<Direction> = refused.iter().map(|one| one.direction).collect();
+            let open =
+                open.into_iter().filter(|one| sides.contains(&one.direction) && one.action == Action::Allow);
+            (refused, open.collect())
+        }
+        (Some(closed), None) => (closed, absent(Direction::Egress)),
+        (None, open) => (absent(Direction::Egress), open.unwrap_or_default()),
+    };
+    if opens { (closed, open) } else { (open, closed) }
+}
+
+fn deciding(why: &Why<'_>) -> Option<Deciding> {
+    let (action, by) = match &why.decided {
+        // What passes, others decide.
+        Decided::Rule { action: Action::Pass, .. } => return None,
+        Decided::Rule { policy, rule, action } => {
+            let at = rule.at.clone().or_else(|| policy.object.at.clone());
+            let policy = Arc::clone(&policy.object);
+            (*action, By::Rule { policy, index: rule.index, name: rule.name.clone(), at })
+        }
+        Decided::Isolated { by } => {
+            let object = |policy: &&Policy| Arc::clone(&policy.object);
+            (Action::Deny, By::Isolation(by.iter().map(object).collect()))
+        }
+        _ => (Action::Allow, By::Nobody),
+    };
+    Some(Deciding { direction: why.direction, action, by })
+}
+
+/// Sources by destination, or destinations by source, whichever is shorter to tell.
+pub fn grouped(pairs: &[(Peer, Peer)]) -> Vec<(Vec<Peer>, Vec<Peer>)> {
+    let mut by_destination: BTreeMap<Peer, Vec<Peer>> = BTreeMap::new();
+    let mut by_source: BTreeMap<Peer, Vec<Peer>> = BTreeMap::new();
+    for (source, destination) in pairs {
+        by_destination.entry(*destination).or_default().push(*source);
+        by_source.entry(*source).or_default().push(*destination);
+    }
+    // Ends that have the same others are told together.
+    let together = |by: BTreeMap<Peer, Vec<Peer>>| {
+        let mut alike: Vec<(Vec<Peer>, Vec<Peer>)> = Vec::new();
+        let mut at: HashMap<Vec<Peer>, usize> = HashMap::new();
+        for (end, mut others) in by {
+            others.sort_unstable();
+            match at.get(&others) {
+                Some(place) => alike[*place].0.push(end),
+                None => {
+                    at.insert(others.clone(), alike.len());
+                    alike.push((vec![end], others));
+                }
+            }
+        }
+        alike
+    };
+    let (to, from) = (together(by_destination), together(by_source));
+    if from.len() <= to.len() {
+        from
+    } else {
+        to.into_iter().map(|(destinations, sources)| (sources, destinations)).collect()
+    }
+}

@@ -1,0 +1,227 @@
+//! What another set of policies, or another cluster, lets through that this one does not, and the other way round.
+//!
+//! Both sides are worked out on the same line of traffic and with the same boundaries of addresses, so that what is equal
+//! has equal numbers. Workloads are the same by name. A pair of workloads can only differ where their kinds do, so that
+//! kinds are compared, and pairs looked at only where something is to be told: no difference is a proof about all
+//! connections, not a sample of them.
+
+mod findings;
+mod joint;
+mod outside;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::ops::ControlFlow;
+
+use palisade_model::address::Family;
+use palisade_model::options::Options;
+use palisade_model::policy::Direction;
+use palisade_model::snapshot::Snapshot;
+
+use crate::map::{Entry, INGRESS_CONTROLLER, Level, Map, WorkloadName};
+use crate::reach::cells::Cells;
+use crate::reach::cuts::Cuts;
+use crate::reach::traffic_set::{TrafficId, Traffics};
+pub use findings::{By, Deciders, Deciding, Finding, Findings, grouped, parts};
+pub use joint::Joint;
+use joint::Kinds;
+
+/// Two sides of a change.
+#[derive(Debug)]
+pub struct Diff<'s> {
+    /// As it is.
+    pub before: Map<'s>,
+    /// As it would be.
+    pub after: Map<'s>,
+    /// Every workload of either, by namespace, name and kind.
+    pub workloads: Vec<Joint>,
+    kinds: Kinds,
+}
+
+/// One end of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Peer {
+    /// A workload, by its place in [`Diff::workloads`].
+    Workload(usize),
+    /// Outside addresses, first and last.
+    Range(IpAddr, IpAddr),
+    /// Whoever serves Ingress and Route objects.
+    IngressController,
+}
+
+/// A pair that may do something else afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// Who opens the connections.
+    pub source: Peer,
+    /// Who receives them.
+    pub destination: Peer,
+    /// What is let through before.
+    pub before: Entry,
+    /// And after.
+    pub after: Entry,
+}
+
+/// What sort of a change it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChangeKind {
+    /// Nothing was let through before.
+    Added,
+    /// Nothing is let through after.
+    Removed,
+    /// Something before and something else after.
+    Changed,
+}
+
+/// Which changes are told.
+#[derive(Debug, Clone, Default)]
+pub struct Select {
+    /// Without what workloads send themselves.
+    pub ignore_self: bool,
+    /// The families of outside addresses.
+    pub families: Vec<Family>,
+}
+
+// === impl Change ===
+
+impl Change {
+    /// What sort it is.
+    pub fn kind(&self) -> ChangeKind {
+        match (self.before.is_nothing(), self.after.is_nothing()) {
+            (true, _) => ChangeKind::Added,
+            (_, true) => ChangeKind::Removed,
+            _ => ChangeKind::Changed,
+        }
+    }
+}
+
+impl ChangeKind {
+    /// As JSON has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ChangeKind::Added => "added",
+            ChangeKind::Removed => "removed",
+            ChangeKind::Changed => "changed",
+        }
+    }
+}
+
+// === impl Diff ===
+
+impl<'s> Diff<'s> {
+    /// Works out both sides. The cuts must be those of both snapshots.
+    pub fn new(
+        before: &'s Snapshot,
+        after: &'s Snapshot,
+        options: &Options,
+        level: Level,
+        cuts: &Cuts,
+        cells: &mut Cells,
+    ) -> Self {
+        let before = Map::new(before, options, level, cuts, cells);
+        let after = Map::new(after, options, level, cuts, cells);
+        let workloads = joint::join(&before, &after);
+        let kinds = Kinds::of(&before, &after, &workloads);
+        Diff { before, after, workloads, kinds }
+    }
+
+    /// A workload's name.
+    pub fn name(&self, workload: usize) -> &WorkloadName {
+        &self.workloads[workload].name
+    }
+
+    /// The workloads of manifests: all but the ingress controller, which nobody wrote.
+    pub fn written(&self) -> impl Iterator<Item = &Joint> {
+        self.workloads.iter().filter(|joint| joint.name.kind != INGRESS_CONTROLLER)
+    }
+
+    /// The workloads that are there after and not before.
+    pub fn came(&self) -> impl Iterator<Item = &WorkloadName> {
+        self.written().filter(|joint| joint.before.is_none()).map(|joint| &joint.name)
+    }
+
+    /// The workloads that are there before and not after.
+    pub fn went(&self) -> impl Iterator<Item = &WorkloadName> {
+        self.written().filter(|joint| joint.after.is_none()).map(|joint| &joint.name)
+    }
+
+    /// Tells every pair that differs, sources in their order: first what each workload sends to workloads, then what it
+    /// sends out; at the end what comes in.
+    pub fn changes(
+        &self,
+        select: &Select,
+        cuts: &Cuts,
+        cells: &mut Cells,
+        mut tell: impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut rows = joint::Rows::new(self, cells);
+        for source in 0..self.workloads.len() {
+            if self.is_controller(source) {
+                continue;
+            }
+            for destination in rows.candidates(source, cells) {
+                if self.is_controller(destination) || (select.ignore_self && source == destination) {
+                    continue;
+                }
+                let [before, after] = self.entries(source, destination, cells);
+                if before != after {
+                    let (source, destination) = (Peer::Workload(source), Peer::Workload(destination));
+                    tell(cells, Change { source, destination, before, after })?;
+                }
+            }
+            self.outside(select, source, Direction::Egress, cuts, cells, &mut tell)?;
+        }
+        for destination in (0..self.workloads.len()).filter(|at| !self.is_controller(*at)) {
+            self.outside(select, destination, Direction::Ingress, cuts, cells, &mut tell)?;
+        }
+        self.entrances(cells, &mut tell)
+    }
+
+    /// Tells what the ingress controller may do otherwise.
+    fn entrances(
+        &self,
+        cells: &mut Cells,
+        tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let (before, after) = (self.before.from_entrances(cells), self.after.from_entrances(cells));
+        for (at, joint) in self.workloads.iter().enumerate() {
+            let side = |side: Option<usize>, gets: &BTreeMap<usize, TrafficId>| {
+                let allowed = side.and_then(|at| gets.get(&at)).copied().unwrap_or(Traffics::EMPTY);
+                Entry { allowed, other: None, uniform: true }
+            };
+            let (before, after) = (side(joint.before, &before), side(joint.after, &after));
+            if before != after {
+                let (source, destination) = (Peer::IngressController, Peer::Workload(at));
+                tell(cells, Change { source, destination, before, after })?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// What two workloads may do before and after. Whether pods are alike is no difference.
+    pub fn entries(&self, source: usize, destination: usize, cells: &mut Cells) -> [Entry; 2] {
+        let (source, destination) = (&self.workloads[source], &self.workloads[destination]);
+        let mut entry = |map: &Map<'_>, source: Option<usize>, destination: Option<usize>| {
+            let entry = source.zip(destination).map(|(from, to)| map.entry(from, to, cells));
+            Entry { uniform: true, ..entry.unwrap_or(Entry::NOTHING) }
+        };
+        [
+            entry(&self.before, source.before, destination.before),
+            entry(&self.after, source.after, destination.after),
+        ]
+    }
+
+    /// A number that workloads share which are of the same kind on both sides.
+    fn kind(&self, workload: usize) -> u32 {
+        self.kinds.kind(workload)
+    }
+
+    /// Whether what a workload may do depends on where its pods run.
+    fn is_host(&self, workload: usize) -> bool {
+        self.kinds.is_host(workload)
+    }
+
+    fn is_controller(&self, workload: usize) -> bool {
+        self.workloads[workload].name.kind == INGRESS_CONTROLLER
+    }
+}

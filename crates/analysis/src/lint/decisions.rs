@@ -1,0 +1,314 @@
+//! What every rule is good for, worked out once for all lints that ask: which rules meet about whom, and which of them
+//! decides.
+//!
+//! It is the cluster's side only: connections through a Service that a rule names, and addresses of DNS names that
+//! nobody resolved, are beyond it. Rules about those are left alone ([`Decisions::is_plain`]).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use palisade_model::address::Family;
+use palisade_model::diagnostic::{Code, Diagnostic, Severity};
+use palisade_model::flow::Flow;
+use palisade_model::matching::Context;
+use palisade_model::options::Options;
+use palisade_model::policy::{Action, Direction, Peer, Peers, Placement, Policy, Rule, Subject};
+use palisade_model::snapshot::{Snapshot, Stage};
+use palisade_model::traffic::{Protocol, Traffic};
+
+use super::about;
+use crate::reach::cells::{CellId, Cells};
+use crate::reach::cuts::Cuts;
+use crate::reach::decisions::Combination;
+use crate::reach::traffic_set::{Line, TrafficId, TrafficSet, Traffics};
+use crate::reach::{Decider, Reach, RuleAt};
+
+/// Not everything was looked at.
+pub static TOO_MUCH: Code = Code {
+    id: "L0126",
+    severity: Severity::Note,
+    title: "too many policies to look at every rule",
+    explanation: "Whether a rule is ever decisive, or redundant, takes a look at every combination of rules that some pod meets. That is bounded, so that no input makes `check` slow. This input is beyond the bound: what is reported is true, and there may be more. Check fewer namespaces at a time.",
+};
+
+/// Combinations looked at, in a direction over one family.
+const MOST_COMBINATIONS: usize = 100_000;
+/// Rules in all of these.
+const MOST_MEANT: usize = 2_000_000;
+/// Rules named in a message; the rest is counted.
+const MOST_NAMED: usize = 3;
+
+/// The analysis that lints about decisions share.
+pub(super) struct Decisions<'s> {
+    pub snapshot: &'s Snapshot,
+    pub context: Context<'s>,
+    pub cuts: Cuts,
+    pub cells: Cells,
+    pub reach: [Reach<'s>; 2],
+    /// All combinations of rules that somebody meets.
+    pub met: Vec<Met>,
+    /// The rules that somebody meets, and what is known about each.
+    pub rules: BTreeMap<RuleAt, Facts>,
+    /// The rules that were reported already, so that nobody says less about them.
+    pub reported: BTreeSet<RuleAt>,
+    /// The rules that never decide.
+    pub idle: BTreeSet<RuleAt>,
+    /// Whether there was too much to look at.
+    pub exceeded: bool,
+    stages: HashMap<RuleAt, Stage>,
+}
+
+/// A combination of rules, and what comes of it.
+pub(super) struct Met {
+    pub family: Family,
+    pub combination: Combination,
+    pub outcome: Outcome,
+}
+
+/// What comes of a combination of rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Outcome {
+    cell: CellId,
+    /// What is let through on a condition that nobody sees from outside.
+    conditional: TrafficId,
+}
+
+/// What is known about a rule.
+#[derive(Default)]
+pub(super) struct Facts {
+    /// Where it is about something.
+    pub met: Vec<u32>,
+    /// Where it decided first.
+    pub decisive: Option<u32>,
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// What is let through and what is refused.
+    pub fn cell(self) -> CellId {
+        self.cell
+    }
+}
+
+// === impl Decisions ===
+
+impl<'s> Decisions<'s> {
+    /// Works it out, under the options that are the default.
+    pub fn new(snapshot: &'s Snapshot) -> Self {
+        let options = Options::default();
+        let cuts = Cuts::of([snapshot]);
+        let mut cells = Cells::new(cuts.line().clone());
+        let families = [Family::V4, Family::V6];
+        let reach = families.map(|family| Reach::new(snapshot, &options, family, &cuts, &mut cells));
+        let mut stages = HashMap::new();
+        for stage in [Stage::Tiers, Stage::Baseline] {
+            // Where a policy of a tier that does not exist comes, nobody can say.
+            for ranked in snapshot.rules_of(stage).iter().filter(|ranked| !ranked.unplaced) {
+                stages.insert(RuleAt { policy: ranked.policy, rule: ranked.rule }, stage);
+            }
+        }
+        let mut decisions = Decisions {
+            snapshot,
+            context: Context { snapshot, options },
+            exceeded: cuts.coarse,
+            cuts,
+            cells,
+            reach,
+            met: Vec::new(),
+            rules: BTreeMap::new(),
+            reported: BTreeSet::new(),
+            idle: BTreeSet::new(),
+            stages,
+        };
+        for family in families {
+            Direction::BOTH.into_iter().for_each(|direction| decisions.look(family, direction));
+        }
+        decisions
+    }
+
+    fn look(&mut self, family: Family, direction: Direction) {
+        let reach = &self.reach[family as usize];
+        let (combinations, all) = reach.combinations(direction, &self.cuts, MOST_COMBINATIONS);
+        self.exceeded |= !all;
+        let mut left = MOST_MEANT;
+        for combination in combinations {
+            let meant = reach.meant(&combination, &mut self.cells);
+            left = left.saturating_sub(meant.len());
+            if left == 0 {
+                self.exceeded = true;
+                return;
+            }
+            let at = u32::try_from(self.met.len()).unwrap_or(u32::MAX);
+            for (rule, _) in meant.into_iter().filter(|(_, about)| *about != Traffics::EMPTY) {
+                self.rules.entry(rule).or_default().met.push(at);
+            }
+            let mut decisive = Vec::new();
+            let mut parts = Vec::new();
+            let cell = reach.decide(
+                &combination,
+                |_| false,
+                &mut self.cells,
+                |_, rule, about, conditional| {
+                    decisive.extend(rule);
+                    parts.extend(conditional.then_some(about));
+                },
+            );
+            for rule in decisive {
+                let facts = self.rules.entry(rule).or_default();
+                facts.decisive = facts.decisive.or(Some(at));
+            }
+            let conditional = all_of(&parts, &mut self.cells);
+            let outcome = Outcome { cell, conditional };
+            self.met.push(Met { family, combination, outcome });
+        }
+    }
+
+    /// Runs a combination without some rules. Tells which rule decides what; `None` where no rule does.
+    pub fn decide(
+        &mut self,
+        at: u32,
+        without: impl Fn(RuleAt) -> bool,
+    ) -> (Outcome, Vec<(Decider, Option<RuleAt>, TrafficId)>) {
+        let Met { family, combination, .. } = &self.met[at as usize];
+        let (mut decided, mut parts) = (Vec::new(), Vec::new());
+        let cell = self.reach[*family as usize].decide(
+            combination,
+            without,
+            &mut self.cells,
+            |decider, rule, about, conditional| {
+                decided.push((decider, rule, about));
+                parts.extend(conditional.then_some(about));
+            },
+        );
+        let conditional = all_of(&parts, &mut self.cells);
+        (Outcome { cell, conditional }, decided)
+    }
+
+    /// What a rule is about in a combination.
+    pub fn about(&mut self, at: u32, rule: RuleAt) -> TrafficId {
+        let Met { family, combination, .. } = &self.met[at as usize];
+        let meant = self.reach[*family as usize].meant(combination, &mut self.cells);
+        meant.into_iter().find(|(own, _)| *own == rule).map_or(Traffics::EMPTY, |(_, about)| about)
+    }
+
+    /// A rule's policy, and the rule.
+    pub fn rule(&self, at: RuleAt) -> (&'s Policy, &'s Rule) {
+        let policy = &self.snapshot.policies()[at.policy];
+        (policy, &policy.rules[at.rule])
+    }
+
+    /// Where a rule stands in the pipeline; `None` when nobody can say.
+    pub fn stage(&self, at: RuleAt) -> Option<Stage> {
+        match self.snapshot.policies()[at.policy].placement {
+            Placement::Union => Some(Stage::NetworkPolicy),
+            Placement::Tier { .. } => self.stages.get(&at).copied(),
+        }
+    }
+
+    /// Whether a rule does what it says, and all that it is about is known here.
+    pub fn is_plain(&self, at: RuleAt) -> bool {
+        let (policy, rule) = self.rule(at);
+        let beyond = |peer: &Peer| matches!(peer, Peer::Service(_) | Peer::Names(_));
+        let peers_known = match &rule.peers {
+            Peers::Any => true,
+            Peers::Of(peers) => !peers.iter().any(beyond),
+        };
+        self.is_read(at)
+            && policy.unreadable.is_none()
+            && peers_known
+            && !rule.subjects.iter().any(|subject| matches!(subject, Subject::Service(_)))
+    }
+
+    /// Whether a rule does what it says: it can be read, and has its place.
+    pub fn is_read(&self, at: RuleAt) -> bool {
+        self.stage(at).is_some() && self.context.unknown(self.rule(at).1).is_none()
+    }
+
+    /// Whether a rule can be taken out by whoever wrote it: it is the only one of its place in a policy of its own.
+    pub fn is_by_itself(&self, at: RuleAt) -> bool {
+        let (policy, rule) = self.rule(at);
+        let same = |other: &&Rule| other.direction == rule.direction && other.index == rule.index;
+        // What Thorium's policies say is said in every group that has them.
+        policy.rules.iter().filter(same).count() == 1 && !policy.object.kind.starts_with("Thorium")
+    }
+
+    /// A connection of a combination that carries some of this traffic, in words; from or to outside, if asked for.
+    pub fn flow(&self, at: u32, about: TrafficId, outside: bool) -> Option<String> {
+        let Met { family, combination, .. } = &self.met[at as usize];
+        let reach = &self.reach[*family as usize];
+        let traffic = sample(self.cells.traffics.set(about), self.cells.traffics.line())?;
+        let peer = if outside { combination.outside? } else { combination.peer };
+        let own = reach.sample(combination.subject, None, &self.cuts);
+        let other = reach.sample(peer, Some(own), &self.cuts);
+        let (source, destination) = match combination.direction {
+            Direction::Egress => (own, other),
+            Direction::Ingress => (other, own),
+        };
+        let flow = Flow { source, destination, traffic, via: None };
+        let [source, destination] = [flow.source, flow.destination].map(|end| self.snapshot.describe(end));
+        Some(format!("{source} -> {destination} {traffic}"))
+    }
+
+    /// `ingress rule 0 (no-ssh) of AdminNetworkPolicy base`.
+    pub fn name(&self, at: RuleAt) -> String {
+        let (policy, rule) = self.rule(at);
+        let name = rule.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+        format!("{} rule {}{name} of {}", rule.direction, rule.index, policy.object)
+    }
+
+    /// Several rules by name, and where they are written.
+    pub fn names(&self, rules: &BTreeSet<RuleAt>) -> (String, String) {
+        let listed = |texts: Vec<String>| match rules.len().saturating_sub(MOST_NAMED) {
+            0 => match texts.split_last() {
+                Some((last, [])) => last.clone(),
+                Some((last, others)) => format!("{} and {last}", others.join(", ")),
+                None => String::new(),
+            },
+            more => format!("{} and {more} more", texts.join(", ")),
+        };
+        let names = rules.iter().take(MOST_NAMED).map(|at| self.name(*at)).collect();
+        let place = |at: &RuleAt| {
+            let (policy, rule) = self.rule(*at);
+            rule.at
+                .as_ref()
+                .or(policy.object.at.as_ref())
+                .map_or("not in the input".into(), ToString::to_string)
+        };
+        (listed(names), listed(rules.iter().take(MOST_NAMED).map(place).collect()))
+    }
+}
+
+fn all_of(parts: &[TrafficId], cells: &mut Cells) -> TrafficId {
+    parts.iter().fold(Traffics::EMPTY, |all, part| cells.traffics.or(all, *part))
+}
+
+/// Whether the two would do opposite things.
+pub(super) fn are_opposite(one: Action, other: Action) -> bool {
+    let refuses = |action| matches!(action, Action::Deny | Action::Reject);
+    one == Action::Allow && refuses(other) || refuses(one) && other == Action::Allow
+}
+
+/// Some traffic of a set: what people know, if it is in there.
+pub(super) fn sample(set: &TrafficSet, line: &Line) -> Option<Traffic> {
+    let known = [(Protocol::Tcp, 80), (Protocol::Tcp, 443), (Protocol::Udp, 53)];
+    let known = known.map(|(protocol, port)| Traffic::new(protocol, port));
+    let here = |traffic: &Traffic| set.contains(line.place(*traffic, false));
+    known.into_iter().find(here).or_else(|| {
+        let places = set.pieces().iter().flat_map(|(first, last)| [*first, (*first + 1).min(*last)]);
+        // Port 0 and what lies beyond the types of IGMP is nothing that anybody sends.
+        places.map(|place| (place, line.traffic(place))).find_map(|(place, traffic)| {
+            let sent = line.place(traffic, false) == place;
+            (sent && !(traffic.protocol.has_ports() && traffic.port == 0)).then_some(traffic)
+        })
+    })
+}
+
+/// Says that not everything was looked at. The last of the lints: it is about them.
+pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) {
+    let written = |policy: &&Policy| policy.object.at.is_some();
+    if let Some(policy) = decisions.snapshot.policies().iter().find(written).filter(|_| decisions.exceeded) {
+        let message = "there are more combinations of rules than are looked at: dead and redundant rules may be missing"
+            .to_owned();
+        found.push(about(&TOO_MUCH, &policy.object, message).help("check fewer namespaces at a time"));
+    }
+}

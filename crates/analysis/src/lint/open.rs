@@ -1,0 +1,105 @@
+//! Rules that open everything to everybody.
+//!
+//! A web server that the world may reach on port 443 is what it is for; every port from everywhere undoes the isolation
+//! that is there.
+
+use std::collections::BTreeSet;
+
+use palisade_model::diagnostic::{Code, Diagnostic, Location, Severity};
+use palisade_model::policy::{Action, Direction, Peer, Peers, Placement, Rule};
+use palisade_model::traffic::Protocol;
+
+use super::about_rule;
+use super::decisions::Decisions;
+use crate::reach::RuleAt;
+use crate::reach::cells::CellId;
+use crate::reach::traffic_set::TrafficId;
+
+/// In.
+pub static OPEN_INGRESS: Code = Code {
+    id: "L0123",
+    severity: Severity::Warning,
+    title: "a rule that lets everybody in on every port",
+    explanation: "The rule allows every TCP port from the whole internet: its peers are anybody, or `0.0.0.0/0` or `::/0`, and it has no ports. The pods are isolated, and this rule undoes it; what else their policies allow does not matter any more. An empty `from` is easily written by accident: `from: []` and a missing `from` mean everybody. Name the ports that are meant for the public, or the peers.\n\nA rule for some ports is not reported: a public server has one.",
+};
+
+/// Out.
+pub static OPEN_EGRESS: Code = Code {
+    id: "L0124",
+    severity: Severity::Note,
+    title: "a rule that lets pods send everything everywhere",
+    explanation: "The rule allows every TCP port to the whole internet and to everybody else: its peers are anybody, or `0.0.0.0/0` or `::/0`, and it has no ports. The pods are isolated for egress, and this rule undoes it. That may be meant, where it is there to say so; whoever gets into such a pod can send what it finds anywhere.",
+};
+
+pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) {
+    let opens = |at: &RuleAt| {
+        let rule = decisions.rule(*at).1;
+        rule.action == Action::Allow && is_for_the_world(rule) && decisions.is_plain(*at)
+    };
+    let all = decisions.rules.iter().filter(|(at, facts)| facts.decisive.is_some() && opens(at));
+    let all: Vec<(RuleAt, Vec<u32>)> = all.map(|(at, facts)| (*at, facts.met.clone())).collect();
+    let tcp = decisions.cells.traffics.line().of(Protocol::Tcp);
+    let tcp = decisions.cells.traffics.intern(tcp);
+    // What Thorium's policies say once is said in every group that has them.
+    let mut places: BTreeSet<(Direction, Option<Location>)> = BTreeSet::new();
+    for (at, met) in all {
+        let (policy, rule) = decisions.rule(at);
+        if rule.at.is_some() && places.contains(&(rule.direction, rule.at.clone())) {
+            continue;
+        }
+        let Some(flow) = met.into_iter().find_map(|place| example(decisions, place, at, tcp)) else {
+            continue;
+        };
+        places.insert((rule.direction, rule.at.clone()));
+        let (code, message) = match rule.direction {
+            Direction::Ingress => {
+                (&OPEN_INGRESS, format!("the rule lets everybody in on every port, e.g. {flow}"))
+            }
+            Direction::Egress => {
+                (&OPEN_EGRESS, format!("the rule lets its pods send everything everywhere, e.g. {flow}"))
+            }
+        };
+        let (list, end) = match rule.direction {
+            Direction::Ingress => ("from", "reach them"),
+            Direction::Egress => ("to", "be reached"),
+        };
+        let help = format!("list in `ports` what is meant for the public, or in `{list}` who may {end}");
+        found.push(about_rule(code, policy, rule, "", message).help(help));
+    }
+}
+
+/// Whether a rule says everybody, or all addresses.
+fn is_for_the_world(rule: &Rule) -> bool {
+    match &rule.peers {
+        Peers::Any => true,
+        Peers::Of(peers) => {
+            peers.iter().any(|peer| matches!(peer, Peer::Addresses(block) if block.cidr().prefix_len() == 0))
+        }
+    }
+}
+
+/// A connection with the world, where the rule allows all of TCP and is why it is allowed.
+fn example(decisions: &mut Decisions<'_>, place: u32, at: RuleAt, tcp: TrafficId) -> Option<String> {
+    let met = &decisions.met[place as usize];
+    let reach = &decisions.reach[met.family as usize];
+    // Addresses that a rule tells apart from the internet are not the world.
+    let world = reach.of_address(crate::reach::decisions::somewhere(met.family), &decisions.cuts);
+    if met.combination.outside != Some(world) {
+        return None;
+    }
+    let isolated = reach.is_isolated(&met.combination);
+    let (_, decided) = decisions.decide(place, |_| false);
+    let own = decided.iter().find(|(_, rule, _)| *rule == Some(at))?.2;
+    if decisions.cells.traffics.and(own, tcp) != tcp {
+        return None;
+    }
+    // A rule of a tier opens only what something behind it would refuse.
+    let closed = match decisions.rule(at).0.placement {
+        Placement::Union => isolated,
+        Placement::Tier { .. } => {
+            let (without, _) = decisions.decide(place, |rule| rule == at);
+            without.cell() != CellId::ALL
+        }
+    };
+    if closed { decisions.flow(place, own, true) } else { None }
+}

@@ -1,0 +1,70 @@
+//! Workloads that everybody may connect to.
+
+use std::collections::BTreeMap;
+
+use palisade_model::address::Family;
+use palisade_model::diagnostic::{Code, Diagnostic, Severity, Subject};
+use palisade_model::policy::Direction;
+use palisade_model::traffic::{Protocol, Traffic};
+
+use super::decisions::Decisions;
+use super::is_visible;
+use crate::map::{Level, Workload, workloads};
+use crate::reach::cells::CellId;
+use crate::reach::decisions::somewhere;
+
+/// The code.
+pub static UNPROTECTED: Code = Code {
+    id: "L0122",
+    severity: Severity::Note,
+    title: "workloads that nothing protects",
+    explanation: "No policy refuses any connection to these workloads: everybody, from inside and outside of the cluster, may connect to all of their ports. It is not enough that policies select a pod; they have to refuse something. One note for each namespace with such workloads, and none when the input has no policy at all. A NetworkPolicy with `podSelector: {}` and `policyTypes: [Ingress]` refuses all that no other allows.",
+};
+
+/// As many workloads are named.
+const MOST_NAMED: usize = 5;
+
+pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) {
+    let snapshot = decisions.snapshot;
+    // What a row says is the same for all pods that have it.
+    let is_open = |family: Family, class: u32| {
+        let row = decisions.reach[family as usize].row(Direction::Ingress, class);
+        row.runs().iter().all(|(_, cell)| *cell == CellId::ALL)
+    };
+    let open = |pod: &usize| {
+        let class = |family: Family| Some((family, decisions.reach[family as usize].of_pod(*pod)?));
+        let is_pod = is_visible(&snapshot.pods()[*pod]);
+        let mut classes = [Family::V4, Family::V6].into_iter().filter_map(class);
+        let open = classes.find(|(family, class)| is_open(*family, *class));
+        open.filter(|_| is_pod).map(|(family, _)| (*pod, family))
+    };
+    let mut by_namespace: BTreeMap<String, Vec<(Workload, usize, Family)>> = BTreeMap::new();
+    for workload in workloads(snapshot, Level::Workloads) {
+        if let Some((pod, family)) = workload.pods.iter().find_map(open) {
+            let namespace = workload.name.namespace.to_string();
+            by_namespace.entry(namespace).or_default().push((workload, pod, family));
+        }
+    }
+    for (name, open) in by_namespace {
+        let Some((_, pod, family)) = open.first() else { continue };
+        let first = &snapshot.pods()[*pod];
+        let mut names: Vec<&str> = open.iter().map(|(workload, ..)| workload.name.name.as_str()).collect();
+        names.truncate(MOST_NAMED);
+        let more = if open.len() > MOST_NAMED { ", …" } else { "" };
+        let (count, noun) = (open.len(), if open.len() == 1 { "workload" } else { "workloads" });
+        let traffic = Traffic::new(Protocol::Tcp, 80);
+        let message = format!(
+            "nothing protects {count} {noun} of namespace {name}: {}{more}; {} -> {name}/{} {traffic} is allowed, as is everything",
+            names.join(", "),
+            somewhere(*family),
+            first.name,
+        );
+        let at = snapshot.namespace(&name).and_then(|namespace| namespace.at.clone());
+        let subject = Subject { kind: "Namespace".into(), namespace: None, name: name.as_str().into() };
+        let finding =
+            Diagnostic::new(&UNPROTECTED, message).about(subject).at(at.or_else(|| first.at.clone()));
+        found.push(finding.field("metadata.name").help(
+            "a NetworkPolicy with podSelector: {} and policyTypes: [Ingress] refuses all that no other allows",
+        ));
+    }
+}

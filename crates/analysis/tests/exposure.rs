@@ -1,0 +1,110 @@
+//! What a workload is said to do with pods that do not exist yet is what it does with them once they exist.
+
+// clippy.toml lets tests unwrap, and does not know that all of this file is one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../../engine/tests/pool/mod.rs"]
+mod pool;
+#[path = "../../engine/tests/walk/mod.rs"]
+mod walk;
+#[path = "../../engine/tests/world/mod.rs"]
+mod world;
+
+use std::collections::BTreeMap;
+
+use palisade_analysis::exposure::Exposure;
+use palisade_analysis::map::{Level, Map};
+use palisade_analysis::reach::cells::Cells;
+use palisade_analysis::reach::cuts::Cuts;
+use palisade_analysis::space::{Predicate, Space};
+use palisade_model::address::Family;
+use palisade_model::flow::Who;
+use palisade_model::label::{Operator, Requirement, Selector};
+use palisade_model::options::Options;
+use palisade_model::policy::{Direction, Namespaces, PodSet};
+use palisade_model::snapshot::Snapshot;
+
+use pool::{Dice, pool};
+use world::{State, objects};
+
+/// Pods of many sorts, by what the pool's policies could ask for: labels, namespaces there are and new ones.
+fn newcomers(space: &Space) -> Vec<palisade_analysis::space::Witness> {
+    let label = |key: &str, value: &str| Selector::label(key, value);
+    let not = |key: &str| Selector::new([Requirement::new(key, Operator::DoesNotExist)]);
+    let pods = [label("app", "a"), label("app", "b"), label("app", "c"), not("app"), label("role", "x")];
+    let homes = [
+        Namespaces::Named("x".into()),
+        Namespaces::Named("y".into()),
+        Namespaces::Matching(label("team", "red")),
+        Namespaces::Matching(label("team", "blue")),
+        Namespaces::Matching(not("team")),
+    ];
+    let mut found = Vec::new();
+    for pods in &pods {
+        for homes in &homes {
+            let predicate: Predicate = space.predicate(&PodSet::new(homes.clone(), pods.clone()), None);
+            found.extend(space.find(&[&predicate], &[]).witness().cloned());
+        }
+    }
+    found
+}
+
+#[test]
+fn newcomers_get_what_was_said() {
+    let (mut asked, mut told) = (0, 0);
+    for seed in 0..40 {
+        let mut dice = Dice(7000 + seed);
+        let mut state: State = BTreeMap::new();
+        for versions in pool() {
+            if dice.roll(4) > 0 {
+                let item = versions[dice.roll(versions.len())].clone();
+                state.insert(item.key(), item);
+            }
+        }
+        let before = objects(&state);
+        let snapshot = Snapshot::new(before.clone());
+        let options = Options { ip_block_matches_pods: false, ..Options::default() };
+        let cuts = Cuts::of([&snapshot]);
+        let mut cells = Cells::new(cuts.line().clone());
+        let map = Map::new(&snapshot, &options, Level::Pods, &cuts, &mut cells);
+        let mut exposure = Exposure::new(&map);
+        let space = Space::new(&snapshot);
+        for witness in newcomers(&space) {
+            let mut objects = before.clone();
+            // A namespace that nobody declared is there by its pods: it keeps the labels that it has, none.
+            if witness.is_namespace_new() {
+                objects.namespaces.push(witness.namespace.clone());
+            }
+            objects.pods.push(witness.pod("newcomer"));
+            let after = Snapshot::new(objects);
+            let new = (0..after.pods().len()).find(|at| after.pods()[*at].name == "newcomer").unwrap();
+            let reach = palisade_analysis::reach::Reach::new(&after, &options, Family::V4, &cuts, &mut cells);
+            for (at, workload) in map.workloads.iter().enumerate() {
+                let old = &snapshot.pods()[workload.pods[0]];
+                let place = after.pods().iter().position(|pod| {
+                    (&pod.namespace, &pod.name, pod.external) == (&old.namespace, &old.name, old.external)
+                });
+                let place = place.unwrap();
+                if old.host_network || old.external || reach.class(Who::Pod(place)).is_none() {
+                    continue;
+                }
+                for direction in Direction::BOTH {
+                    let exposed = exposure.of(at, direction, &[Family::V4], &cuts, &mut cells);
+                    let pods = exposed.pods.expect("the pool has few selections");
+                    let (own, peer) = (reach.of_pod(place).unwrap(), reach.of_pod(new).unwrap());
+                    let cell = reach.side(direction, own, peer);
+                    let gets = cells.get(cell).allow;
+                    // Someone in the list gets exactly that.
+                    assert!(
+                        pods.iter().any(|(_, said)| *said == gets),
+                        "seed {seed}: {} {direction} {witness}: {pods:?}, not {gets:?}",
+                        workload.name
+                    );
+                    told += pods.len();
+                    asked += 1;
+                }
+            }
+        }
+    }
+    assert!(asked > 5_000 && told > asked, "{asked} {told}");
+}

@@ -1,0 +1,162 @@
+//! Manifests as a git revision has them, without touching the working tree.
+//!
+//! The `git` of the machine is asked, as its user would ask it: it knows the repository's formats, where its objects are
+//! and who may read them. Files are chosen as they would be from a folder.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Component, Path};
+use std::process::{Command, Output, Stdio};
+
+use palisade_dialects::codes;
+
+use super::{Input, MAX_BYTES, MAX_FILES, is_manifest};
+
+/// A file of a revision.
+struct Blob {
+    path: String,
+    id: String,
+}
+
+/// Reads every path as it is in a revision. A path that is not there has no manifests there.
+pub fn read(revision: &str, paths: &[String]) -> Result<Input, String> {
+    let commit = commit(revision)?;
+    let mut input = Input::default();
+    let mut blobs = Vec::new();
+    for path in paths {
+        list(&commit, path, &mut blobs)?;
+    }
+    if blobs.len() > MAX_FILES {
+        return Err(format!("more than {MAX_FILES} files in {revision}"));
+    }
+    texts(revision, &blobs, &mut input)?;
+    Ok(input)
+}
+
+/// The commit that a revision means.
+fn commit(revision: &str) -> Result<String, String> {
+    // Whatever begins so would be an option to git.
+    if revision.starts_with('-') || revision.is_empty() {
+        return Err(format!("{revision:?} is no git revision"));
+    }
+    let wanted = format!("{revision}^{{commit}}");
+    let output = git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted])?;
+    let commit = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if output.status.success() && !commit.is_empty() {
+        return Ok(commit);
+    }
+    let inside = git(&["rev-parse", "--is-inside-work-tree"])?;
+    if !inside.status.success() {
+        return Err(format!("{}: --git compares with a revision of the repository here", said(&inside)));
+    }
+    let names =
+        git(&["for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags", "refs/remotes"])?;
+    let names = String::from_utf8_lossy(&names.stdout).into_owned();
+    let near = palisade_model::nearest::nearest(revision, names.lines()).join(", ");
+    let help = if near.is_empty() { String::new() } else { format!("\n  did you mean {near}?") };
+    Err(format!("no git revision {revision}{help}"))
+}
+
+/// The files below a path that would be read from a folder.
+fn list(commit: &str, path: &str, blobs: &mut Vec<Blob>) -> Result<(), String> {
+    let output = git(&["ls-tree", "-r", "-z", commit, "--", path])?;
+    if !output.status.success() {
+        return Err(format!("cannot list {path}: {}", said(&output)));
+    }
+    let asked = Path::new(path);
+    for entry in output.stdout.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
+        let entry = String::from_utf8_lossy(entry);
+        let Some((meta, name)) = entry.split_once('\t') else { continue };
+        let mut meta = meta.split(' ');
+        let (mode, kind, id) =
+            (meta.next().unwrap_or(""), meta.next().unwrap_or(""), meta.next().unwrap_or(""));
+        // A link leads out of the revision, a submodule to another repository.
+        if kind != "blob" || mode == "120000" {
+            continue;
+        }
+        let named = Path::new(name) == asked.strip_prefix(".").unwrap_or(asked);
+        if named || (is_manifest(Path::new(name)) && !is_hidden(name, path)) {
+            blobs.push(Blob { path: name.to_owned(), id: id.to_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// Whether a part of the name below the path that was asked for begins with a dot.
+fn is_hidden(name: &str, asked: &str) -> bool {
+    let below = Path::new(name).strip_prefix(asked).unwrap_or(Path::new(name));
+    let hidden = |part: Component<'_>| match part {
+        Component::Normal(part) => part.to_string_lossy().starts_with('.'),
+        _ => false,
+    };
+    below.components().any(hidden)
+}
+
+/// Reads the content of all blobs with one process.
+fn texts(revision: &str, blobs: &[Blob], input: &mut Input) -> Result<(), String> {
+    if blobs.is_empty() {
+        return Ok(());
+    }
+    let mut child = command(&["cat-file", "--batch"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| missing(&error))?;
+    let (Some(mut asks), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err("git cat-file: no pipe".to_owned());
+    };
+    let ids: String = blobs.iter().map(|blob| format!("{}\n", blob.id)).collect();
+    // Beside the reading: git answers while it is still asked, and neither must wait for the other.
+    let asking = std::thread::spawn(move || asks.write_all(ids.as_bytes()));
+    let mut answers = BufReader::new(answers);
+    let result = blobs.iter().try_for_each(|blob| text(revision, blob, &mut answers, input));
+    drop(answers);
+    let _ = asking.join();
+    let _ = child.wait();
+    result
+}
+
+fn text(revision: &str, blob: &Blob, answers: &mut impl BufRead, input: &mut Input) -> Result<(), String> {
+    let broken = || format!("git cannot read {revision}:{}", blob.path);
+    let mut head = String::new();
+    answers.read_line(&mut head).map_err(|_| broken())?;
+    let size: u64 =
+        head.trim_end().rsplit(' ').next().and_then(|size| size.parse().ok()).ok_or_else(broken)?;
+    let name = format!("{revision}:{}", blob.path);
+    if size > MAX_BYTES {
+        std::io::copy(&mut answers.take(size + 1), &mut std::io::sink()).map_err(|_| broken())?;
+        let why = format!("larger than {} MiB", MAX_BYTES >> 20);
+        input.refuse(&codes::LIMIT, Path::new(&name), &why, true);
+        return Ok(());
+    }
+    let mut bytes = Vec::new();
+    // The content ends with a line of its own.
+    answers.take(size + 1).read_to_end(&mut bytes).map_err(|_| broken())?;
+    bytes.pop();
+    input.text(&name, &bytes[..], true);
+    Ok(())
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new("git");
+    command.args(arguments).env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+    command
+}
+
+fn git(arguments: &[&str]) -> Result<Output, String> {
+    command(arguments).stdin(Stdio::null()).output().map_err(|error| missing(&error))
+}
+
+fn missing(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "git is not installed: --git needs it".to_owned(),
+        _ => format!("cannot run git: {error}"),
+    }
+}
+
+/// What git had to say, in one line.
+fn said(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("git said nothing");
+    line.trim().trim_start_matches("fatal: ").to_owned()
+}

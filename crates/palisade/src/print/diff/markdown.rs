@@ -1,0 +1,101 @@
+//! A difference as a comment on a pull request: the answer first, a table, the reasons beside.
+
+use std::fmt::Write;
+
+use palisade_analysis::diff::{Deciding, grouped};
+use palisade_analysis::map::{WorkloadName, connections};
+use palisade_analysis::reach::cells::Cells;
+
+use super::{Facts, words};
+use crate::print::diagnostics::plural;
+
+/// How many rows are open to see; the rest is folded away.
+const SHOWN: usize = 20;
+/// How many rows there are at most: a comment has a limit.
+const MOST: usize = 200;
+
+/// All of it.
+pub fn markdown(facts: &Facts<'_, '_>, cells: &Cells) -> String {
+    let mut out = String::new();
+    let (before, after) = (escaped(&facts.names.0), escaped(&facts.names.1));
+    let _ = writeln!(out, "### Network policy: {}\n", words::headline(facts).to_lowercase());
+    if facts.findings.list.is_empty() {
+        let _ = writeln!(
+            out,
+            "Everything that could connect from `{before}` to `{after}` still can, and nothing else ({}).",
+            words::compared(facts)
+        );
+    }
+    let mut rows = Vec::new();
+    for finding in &facts.findings.list {
+        let traffic = escaped(&connections(finding.part, cells).to_string());
+        for (sources, destinations) in grouped(&finding.pairs) {
+            rows.push(format!(
+                "| {} | {} | {} | {traffic} | {} | {} |",
+                if finding.opens { "🟢 **opens**" } else { "🔴 **closes**" },
+                escaped(&words::ends(&sources, facts.diff)),
+                escaped(&words::ends(&destinations, facts.diff)),
+                reasons(&finding.after),
+                reasons(&finding.before),
+            ));
+        }
+    }
+    let table = |rows: &[String], out: &mut String| {
+        let _ = writeln!(out, "| | from | to | traffic | now | before |\n|---|---|---|---|---|---|");
+        for row in rows {
+            let _ = writeln!(out, "{row}");
+        }
+    };
+    let kept = &rows[..rows.len().min(MOST)];
+    if !kept.is_empty() {
+        let (shown, folded) = kept.split_at(kept.len().min(SHOWN));
+        table(shown, &mut out);
+        if !folded.is_empty() {
+            let _ = writeln!(out, "\n<details><summary>{}</summary>\n", plural(folded.len(), "more row"));
+            table(folded, &mut out);
+            let _ = writeln!(out, "\n</details>");
+        }
+        if rows.len() > MOST {
+            let _ = writeln!(out, "\n… and {} that are not shown.", plural(rows.len() - MOST, "row"));
+        }
+    }
+    let mut moved = |what: &str, names: &mut dyn Iterator<Item = &WorkloadName>| {
+        let names: Vec<String> = names.map(|name| format!("`{name}` ({})", escaped(&name.kind))).collect();
+        if !names.is_empty() {
+            let _ = writeln!(out, "\n{what}: {}", names.join(", "));
+        }
+    };
+    moved("New workloads", &mut facts.diff.came());
+    moved("Workloads that are gone", &mut facts.diff.went());
+    if !facts.findings.list.is_empty() {
+        let _ = writeln!(out, "\n<sub>{} → {}; {}.</sub>", before, after, words::compared(facts));
+    }
+    out
+}
+
+fn reasons(deciders: &[Deciding]) -> String {
+    let one = |(words, at): (String, Option<palisade_model::diagnostic::Location>)| {
+        let at = at.map(|at| format!(" `{}:{}`", at.file.replace('`', "'"), at.line)).unwrap_or_default();
+        format!("{}{at}", escaped(&words))
+    };
+    words::decided(deciders).into_iter().map(one).collect::<Vec<_>>().join("<br>")
+}
+
+/// Without what Markdown or HTML would take for its own.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '|' | '*' | '_' | '`' | '[' | ']' | '\\' | '@' | '#' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '\n' | '\r' => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,49 @@
+//! A semantic difference: for people, for programs, for a pull request, for code scanning.
+//!
+//! All of them say the same facts in the same order: how much opens and closes, then each of it with who decides now and
+//! who decided before, then workloads that came and went.
+
+mod json;
+mod markdown;
+mod sarif;
+mod text;
+mod words;
+
+#[cfg(test)]
+pub use json::Document;
+pub use json::json;
+pub use markdown::markdown;
+pub use sarif::sarif;
+pub use text::text;
+
+use palisade_analysis::diff::{Diff, Findings, Select};
+use palisade_analysis::reach::cuts::Cuts;
+
+/// What is printed.
+#[derive(Debug)]
+pub struct Facts<'d, 's> {
+    /// Both sides.
+    pub diff: &'d Diff<'s>,
+    /// What opens and closes.
+    pub findings: &'d Findings,
+    /// Which changes are told.
+    pub select: &'d Select,
+    /// The boundaries of addresses.
+    pub cuts: &'d Cuts,
+    /// What the two sides are called.
+    pub names: (String, String),
+    /// How many findings are printed for people; all where it is `None`.
+    pub most: Option<usize>,
+}
+
+impl Facts<'_, '_> {
+    /// How many workloads there are, on either side.
+    fn workloads(&self) -> usize {
+        self.diff.written().count()
+    }
+
+    /// How many pairs of them.
+    fn pairs(&self) -> usize {
+        self.workloads().saturating_mul(self.workloads())
+    }
+}

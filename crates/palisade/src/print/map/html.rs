@@ -1,0 +1,300 @@
+//! A map as one page that needs nothing else: no network, no fonts, no other file.
+//!
+//! The page is fixed text (`page/`), the map is data in it. Everything that comes from manifests is data, never markup: it
+//! is JSON in which nothing can end the element it stands in, and the page's program puts it on the screen as text only. Data are
+//! compact: workloads of one kind have the same row, rows are runs of equal cells, and what is said twice is said once.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::fold::{Fold, Folded};
+use super::reasons::reasons;
+use super::{End, Facts, Line, OWN_NODE, Printer, Said, Summary};
+
+const PAGE: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/page.css");
+const SCRIPT: &str = include_str!("page/page.js");
+
+/// No cell, no list: nothing is let through.
+const NOTHING: usize = 0;
+
+/// Prints a page.
+#[derive(Debug, Default)]
+pub struct Html<'m> {
+    fold: Fold<'m>,
+    data: Data,
+    known: Known,
+    /// The source whose row is being taken, with its cells.
+    open: Option<(usize, Vec<(usize, usize)>)>,
+    /// The workload whose outside is being taken, whether as a source, and its ranges.
+    outside: Option<(usize, bool, Vec<(usize, usize)>)>,
+}
+
+/// What the page's program reads. Numbers are places in the other lists; 0 is nothing in all of them.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Data {
+    summary: String,
+    note: &'static str,
+    explained: bool,
+    texts: Vec<String>,
+    namespaces: Vec<String>,
+    /// Namespace, name, kind, and whether it is printed.
+    workloads: Vec<(usize, String, String, bool)>,
+    traffics: Vec<Traffic>,
+    cells: Vec<Cell>,
+    /// Side, part, who, where, and a sign: all of them texts.
+    whys: Vec<Vec<[usize; 5]>>,
+    /// Runs: how many destinations, and their cell.
+    rows: Vec<Vec<usize>>,
+    row_of: Vec<usize>,
+    /// What a workload sends itself.
+    own: Vec<usize>,
+    /// Addresses (a text), and their cell.
+    outsides: Vec<Vec<(usize, usize)>>,
+    out_of: Vec<usize>,
+    in_of: Vec<usize>,
+    /// What the ingress controller sends: a workload, and the cell.
+    controller: Vec<(usize, usize)>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Traffic {
+    text: String,
+    tcp: Vec<(u16, u16)>,
+    udp: Vec<(u16, u16)>,
+    sctp: Vec<(u16, u16)>,
+    icmp: bool,
+}
+
+/// Traffic, over the other family, whether all pods are alike, and why.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+struct Cell(usize, usize, bool, usize);
+
+/// What was said before, and its place.
+#[derive(Debug, Default)]
+struct Known {
+    texts: HashMap<String, usize>,
+    traffics: HashMap<u32, usize>,
+    cells: HashMap<Cell, usize>,
+    whys: HashMap<Vec<[usize; 5]>, usize>,
+    rows: HashMap<Vec<usize>, usize>,
+    outsides: HashMap<Vec<(usize, usize)>, usize>,
+}
+
+// === impl Html ===
+
+impl<'m> Html<'m> {
+    fn take(&mut self, facts: &Facts<'m>, Folded { line, ranges }: &Folded<'m>) {
+        let cell = self.cell(line);
+        match (&line.source, &line.destination) {
+            (End::Workload(from), End::Workload(to)) => {
+                if self.open.as_ref().is_none_or(|(open, _)| open != from) {
+                    self.close_row(facts);
+                    self.open = Some((*from, Vec::new()));
+                }
+                match &mut self.open {
+                    _ if from == to => self.data.own[*from] = cell,
+                    Some((_, row)) => row.push((*to, cell)),
+                    None => {}
+                }
+            }
+            (End::Workload(at), End::Range(..)) | (End::Range(..), End::Workload(at)) => {
+                let out = matches!(line.source, End::Workload(_));
+                if self.outside.as_ref().is_none_or(|(open, way, _)| (open, *way) != (at, out)) {
+                    self.close_outside();
+                    self.outside = Some((*at, out, Vec::new()));
+                }
+                let addresses = facts.addresses(ranges).unwrap_or_else(|| "all addresses outside".to_owned());
+                let addresses = self.text(&addresses);
+                if let Some((.., list)) = &mut self.outside {
+                    list.push((addresses, cell));
+                }
+            }
+            (End::IngressController, End::Workload(to)) => self.data.controller.push((*to, cell)),
+            // Nodes are a matter of lists; the page has a note about them.
+            _ => {}
+        }
+    }
+
+    fn close_row(&mut self, facts: &Facts<'m>) {
+        let Some((source, row)) = self.open.take() else { return };
+        let mut cells = vec![NOTHING; facts.workloads.len()];
+        let mut alike = NOTHING;
+        for (destination, cell) in row {
+            cells[destination] = cell;
+            if facts.kinds[destination] == facts.kinds[source] {
+                alike = cell;
+            }
+        }
+        // What it sends itself is kept apart: with what it sends others of its kind in that place, all of them have
+        // the same row.
+        cells[source] = alike;
+        let mut runs: Vec<usize> = Vec::new();
+        for cell in cells {
+            match runs.len().checked_sub(1) {
+                Some(last) if runs[last] == cell => runs[last - 1] += 1,
+                _ => runs.extend([1, cell]),
+            }
+        }
+        self.data.row_of[source] = intern(&mut self.known.rows, &mut self.data.rows, runs);
+    }
+
+    fn close_outside(&mut self) {
+        let Some((workload, out, list)) = self.outside.take() else { return };
+        let number = intern(&mut self.known.outsides, &mut self.data.outsides, list);
+        match out {
+            true => self.data.out_of[workload] = number,
+            false => self.data.in_of[workload] = number,
+        }
+    }
+
+    fn cell(&mut self, line: &Line<'_>) -> usize {
+        let allowed = self.traffic(&line.allowed);
+        let other = line.other.as_ref().map_or(NOTHING, |other| self.traffic(other));
+        let why: Vec<[usize; 5]> = reasons(&line.why)
+            .iter()
+            .map(|reason| {
+                let at = reason.at.as_ref().map(ToString::to_string).unwrap_or_default();
+                let sign = reason.action.to_string();
+                [&reason.side, &reason.part, &reason.text, &at, &sign].map(|text| self.text(text))
+            })
+            .collect();
+        let why = match why.is_empty() {
+            true => NOTHING,
+            false => intern(&mut self.known.whys, &mut self.data.whys, why),
+        };
+        intern(&mut self.known.cells, &mut self.data.cells, Cell(allowed, other, line.uniform, why))
+    }
+
+    fn traffic(&mut self, said: &Said) -> usize {
+        if let Some(known) = self.known.traffics.get(&said.id) {
+            return *known;
+        }
+        let connections = &said.connections;
+        self.data.traffics.push(Traffic {
+            text: said.text.clone(),
+            tcp: connections.tcp.clone(),
+            udp: connections.udp.clone(),
+            sctp: connections.sctp.clone(),
+            icmp: !connections.icmp.is_empty(),
+        });
+        let number = self.data.traffics.len() - 1;
+        self.known.traffics.insert(said.id, number);
+        number
+    }
+
+    fn text(&mut self, text: &str) -> usize {
+        match self.known.texts.get(text) {
+            Some(known) => *known,
+            None => intern(&mut self.known.texts, &mut self.data.texts, text.to_owned()),
+        }
+    }
+}
+
+impl<'m> Printer<'m> for Html<'m> {
+    fn begin(&mut self, facts: &Facts<'m>, _out: &mut String) {
+        let data = &mut self.data;
+        data.note = OWN_NODE;
+        data.explained = facts.explain;
+        // Number 0 is taken everywhere.
+        data.texts.push(String::new());
+        data.traffics.push(Traffic { text: "nothing".to_owned(), ..Traffic::default() });
+        data.cells.push(Cell::default());
+        data.whys.push(Vec::new());
+        data.rows.push(Vec::new());
+        data.outsides.push(Vec::new());
+        for (at, workload) in facts.workloads.iter().enumerate() {
+            let name = &workload.name;
+            if data.namespaces.last().is_none_or(|last| *last != name.namespace) {
+                data.namespaces.push(name.namespace.to_string());
+            }
+            let namespace = data.namespaces.len() - 1;
+            data.workloads.push((
+                namespace,
+                name.name.to_string(),
+                name.kind.to_string(),
+                facts.is_shown(at),
+            ));
+        }
+        for list in [&mut data.row_of, &mut data.own, &mut data.out_of, &mut data.in_of] {
+            *list = vec![NOTHING; facts.workloads.len()];
+        }
+    }
+
+    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, _out: &mut String) {
+        for row in self.fold.push(line) {
+            self.take(facts, &row);
+        }
+    }
+
+    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut String) {
+        for row in self.fold.end() {
+            self.take(facts, &row);
+        }
+        self.close_row(facts);
+        self.close_outside();
+        self.data.summary = summary.text();
+        let data = serde_json::to_string(&self.data).unwrap_or_default();
+        let mut rest = PAGE;
+        for (mark, text) in [("/*style*/", STYLE), ("/*data*/", &inert(&data)), ("/*script*/", SCRIPT)] {
+            let (before, after) = rest.split_once(mark).unwrap_or((rest, ""));
+            out.push_str(before);
+            out.push_str(text);
+            rest = after;
+        }
+        out.push_str(rest);
+    }
+}
+
+/// The place of something in a list, where it is put if it is new.
+fn intern<T: Clone + Eq + std::hash::Hash>(
+    known: &mut HashMap<T, usize>,
+    list: &mut Vec<T>,
+    value: T,
+) -> usize {
+    *known.entry(value).or_insert_with_key(|value| {
+        list.push(value.clone());
+        list.len() - 1
+    })
+}
+
+/// JSON that can end no element, begin no comment and break no line: those characters only ever stand in its strings.
+fn inert(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_end_no_element() {
+        assert_eq!(inert("\"</script><!--\u{2028}\""), "\"\\u003c/script\\u003e\\u003c!--\\u2028\"");
+    }
+
+    #[test]
+    fn the_page_has_a_place_for_everything_once() {
+        for mark in ["/*style*/", "/*data*/", "/*script*/"] {
+            assert_eq!(PAGE.matches(mark).count(), 1, "{mark}");
+        }
+        for text in [PAGE, STYLE, SCRIPT] {
+            let foreign = ["http://", "https://", "innerHTML", "@import", "url("];
+            let found: Vec<&str> = foreign.into_iter().filter(|word| text.contains(word)).collect();
+            // The name of SVG's namespace is no address that anybody asks.
+            assert!(
+                found.is_empty() || text.replace("http://www.w3.org/2000/svg", "").find("http").is_none(),
+                "{found:?}"
+            );
+            assert!(!text.contains("innerHTML"));
+        }
+    }
+}
