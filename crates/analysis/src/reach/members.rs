@@ -207,7 +207,7 @@ impl<'g, 's> Lookup<'g, 's> {
 
     /// The groups of pods in a set that a policy applies to: there, whoever it is is relative to itself.
     fn applied_to(&mut self, set: &'s PodSet) -> Shared {
-        if relative_to(&set.namespaces) == Relative::No {
+        if depends_on(&set.namespaces) == Relative::No {
             return self.pods(set, None);
         }
         let own = |at: &u32| match self.groups.get(*at).whose {
@@ -218,20 +218,20 @@ impl<'g, 's> Lookup<'g, 's> {
     }
 
     /// The groups of pods in a set.
-    fn pods(&mut self, set: &'s PodSet, subject: Option<usize>) -> Shared {
+    fn pods(&mut self, set: &'s PodSet, relative_to: Option<usize>) -> Shared {
         // Nobody to be relative to: no namespace is the same as none.
-        let known = match (&set.namespaces, subject) {
+        let known = match (&set.namespaces, relative_to) {
             (Namespaces::SameLabels(_) | Namespaces::NotSameLabels(_), Some(namespace)) => {
                 return self.of_values(set, namespace);
             }
-            (namespaces, None) if relative_to(namespaces) != Relative::No => return Rc::new([]),
+            (namespaces, None) if depends_on(namespaces) != Relative::No => return Rc::new([]),
             (Namespaces::Own, own) => (set, own),
             _ => (set, None),
         };
         if let Some(known) = self.sets.get(&known) {
             return Rc::clone(known);
         }
-        let own = match (&set.namespaces, subject) {
+        let own = match (&set.namespaces, relative_to) {
             (Namespaces::Own, Some(own)) => Some(own),
             (Namespaces::Named(name), _) => self.namespace_named(name),
             _ => None,
@@ -309,7 +309,7 @@ impl<'g, 's> Lookup<'g, 's> {
 /// What peers depend on. A group's members never do on anything.
 pub fn relative(peers: &Peers) -> Relative {
     let of = |peer: &Peer| match peer {
-        Peer::Pods(set) => relative_to(&set.namespaces),
+        Peer::Pods(set) => depends_on(&set.namespaces),
         _ => Relative::No,
     };
     match peers {
@@ -318,7 +318,7 @@ pub fn relative(peers: &Peers) -> Relative {
     }
 }
 
-fn relative_to(namespaces: &Namespaces) -> Relative {
+fn depends_on(namespaces: &Namespaces) -> Relative {
     match namespaces {
         Namespaces::Named(_) | Namespaces::Matching(_) => Relative::No,
         Namespaces::SameLabels(_) | Namespaces::NotSameLabels(_) => Relative::Labels,

@@ -268,10 +268,11 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
 
     fn peer_set(&mut self, found: Shared) -> PeerSetId {
         let fresh = PeerSetId(number(self.peer_sets.len()));
-        *self.peer_ids.entry(found).or_insert_with_key(|found| {
+        let id = *self.peer_ids.entry(found).or_insert_with_key(|found| {
             self.peer_sets.push(Spans::from(&**found));
             fresh
-        })
+        });
+        id
     }
 }
 

@@ -101,12 +101,12 @@ pub(super) fn like(snapshot: &Snapshot) -> Vec<usize> {
         }
     }
     let mut known: Table<Vec<Option<&str>>, usize> = Table::default();
-    let mut like = Vec::with_capacity(snapshot.namespaces().len());
+    let mut first = Vec::with_capacity(snapshot.namespaces().len());
     for (at, namespace) in snapshot.namespaces().iter().enumerate() {
         let values = keys.iter().map(|key| namespace.labels.get(key)).collect();
-        like.push(*known.entry(values).or_insert(at));
+        first.push(*known.entry(values).or_insert(at));
     }
-    like
+    first
 }
 
 /// Those of the first who are not among the second, all of whom are among the first.
