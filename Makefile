@@ -29,13 +29,15 @@ instructions: setup-test ## fails if something needs more instructions than it d
 	$(CARGO) build --locked --release -p palisade-bench
 	@BENCH="$(TARGET)/release/palisade-bench" scripts/instructions $(if $(UPDATE),--update)
 
-bench: setup-build ## where the time goes in a large world, the index on the peers' scenarios, each step under divan, then packets in the kernel if we are root; installs as `make run`
+bench: setup-build ## where the time goes in a large world, the index on the peers' scenarios, maps, each step under divan, then packets in the kernel if we are root; installs as `make run`
 	$(CARGO) build --locked --release -p palisade-bench
 	"$(TARGET)/release/palisade-bench" core
 	"$(TARGET)/release/palisade-bench" engine all
 	"$(TARGET)/release/palisade-bench" events S1
 	"$(TARGET)/release/palisade-bench" events S6
 	"$(TARGET)/release/palisade-bench" growth
+	"$(TARGET)/release/palisade-bench" map
+	"$(TARGET)/release/palisade-bench" map --hard --runs 1
 	$(CARGO) bench --locked -p palisade-bench --bench core --bench engine
 	"$(TARGET)/release/palisade-bench" packets --if-possible
 

@@ -5,9 +5,15 @@
 //! [`measured`], and nothing of how the input is made.
 
 use std::hint::black_box;
+use std::ops::ControlFlow;
 
 use clap::ValueEnum;
+use palisade_analysis::map::{Level, Map, Select};
+use palisade_analysis::reach::Reach;
+use palisade_analysis::reach::cells::Cells;
+use palisade_analysis::reach::cuts::Cuts;
 use palisade_engine::{Engine, Event};
+use palisade_model::address::Family;
 use palisade_model::flow::Flow;
 use palisade_model::options::Options;
 use palisade_model::snapshot::Snapshot;
@@ -16,6 +22,7 @@ use palisade_model::verdicts::Verdicts;
 
 use crate::generate::{self, Size};
 use crate::live::{apply, load};
+use crate::map;
 use crate::measure::{flows, source, world};
 use crate::scenario::{Scale, Scenario};
 use crate::single::{Places, Sort};
@@ -50,9 +57,14 @@ pub enum Case {
     Verdicts,
     /// The same from the live index.
     LiveVerdicts,
+    /// A cluster with the policies of a real one: from its snapshot to every pair of classes.
+    Map,
+    /// The rows of its map.
+    MapRows,
 }
 
 const WORLD: Size = Size { namespaces: 5, nodes: 3, pods: 250, policies: 250 };
+const CLUSTER: map::Size = map::Size::new(2_000, 500);
 /// How many events of each sort there are.
 const EVENTS: usize = 100;
 /// How many verdicts are asked for.
@@ -107,6 +119,34 @@ impl Case {
                 let flows = flows(&snapshot, FLOWS);
                 let flows: Vec<Flow> = flows.iter().filter_map(|flow| engine.flow(&snapshot, flow)).collect();
                 asking(&flows, |flow| engine.verdict(flow, &options).unwrap_or(Verdict::Deny))
+            }
+            Case::Map => {
+                let (snapshot, options) =
+                    (Snapshot::new(map::cluster::objects(CLUSTER, 1)), Options::default());
+                measured(|| {
+                    let cuts = Cuts::of([&snapshot]);
+                    let mut cells = Cells::new(cuts.line().clone());
+                    let reach = Reach::new(&snapshot, &options, Family::V4, &cuts, &mut cells);
+                    black_box(map::touch(&reach, &mut cells));
+                    cells.len()
+                })
+            }
+            Case::MapRows => {
+                let (snapshot, options) =
+                    (Snapshot::new(map::cluster::objects(CLUSTER, 1)), Options::default());
+                let cuts = Cuts::of([&snapshot]);
+                let mut cells = Cells::new(cuts.line().clone());
+                let map = Map::new(&snapshot, &options, Level::Workloads, &cuts, &mut cells);
+                let select = Select { families: vec![Family::V4], ..Select::default() };
+                measured(|| {
+                    let mut rows = 0;
+                    let _ = map.rows(&select, &cuts, &mut cells, |_, row| {
+                        black_box(row);
+                        rows += 1;
+                        ControlFlow::Continue(())
+                    });
+                    rows
+                })
             }
         }
     }

@@ -9,19 +9,22 @@
 //!                                     │
 //!                                     └──► single (one event on a loaded index) ──► growth (on larger and larger ones)
 //!
+//!   map (a cluster with the policies of a real one, and hard ones: from the snapshot to every pair and every row)
+//!
 //!   packets (rules in the kernel: what they cost a packet, and how long they take to load)
 //!
 //!   count (a small fixed set of all of it, for counting instructions: scripts/instructions)
 //! ```
 //!
-//! Nothing here knows how Palisade represents anything: what is measured starts from texts, as users do, or from events, as
-//! a cluster does.
+//! Nothing here knows how Palisade represents anything: what is measured starts from texts, as users do, from events, as
+//! a cluster does, or from the objects of the rule language.
 
 pub mod compare;
 pub mod count;
 pub mod generate;
 pub mod growth;
 pub mod live;
+pub mod map;
 pub mod measure;
 pub mod node;
 pub mod packets;

@@ -14,7 +14,7 @@ use palisade_bench::packets::shapes::Shape;
 use palisade_bench::packets::{self, Settings, loading, report};
 use palisade_bench::scenario::{Scale, Scenario};
 use palisade_bench::text::Format;
-use palisade_bench::{compare, growth, live, measure, node, single};
+use palisade_bench::{compare, growth, live, map, measure, node, single};
 use serde::Serialize;
 
 /// How fast Palisade is.
@@ -87,6 +87,14 @@ enum Command {
         /// On to the kernel of a network namespace (needs root, nft and ip)
         #[arg(long)]
         kernel: bool,
+    },
+    /// Measures the map of clusters like a real one: all pairs of classes, all rows
+    Map {
+        #[command(flatten)]
+        arguments: map::Arguments,
+        /// How the figures are printed; JSON is one object on each line
+        #[arg(long, default_value = "table")]
+        output: Output,
     },
     /// Measures what rules cost a packet in the kernel, and how long they take to load (needs root, nft and ip; iperf3 if it is there)
     Packets(PacketArgs),
@@ -245,6 +253,13 @@ impl Command {
                 }
             }
             Command::Node { count, kernel } => node::run(count, kernel)?,
+            Command::Map { arguments, output } => {
+                let figures = arguments.run()?;
+                match output {
+                    Output::Table => map::table(&figures, arguments.runs),
+                    Output::Json => lines(&figures)?,
+                }
+            }
             Command::Packets(arguments) => arguments.run()?,
             Command::Count { case: Some(case) } => format!("{}\n", case.run()),
             Command::Count { case: None } => {

@@ -17,10 +17,16 @@ pub fn ask<T: DeserializeOwned>(
     let (name, size, fraction) =
         (format!("{scenario:?}"), scale.size.to_string(), scale.fraction.to_string());
     let arguments = [command, &name, "--size", &size, "--fraction", &fraction, "--output", "json"];
-    let output = Command::new(std::env::current_exe()?).args(arguments).args(more).output()?;
+    lines(&[&arguments, more].concat())
+}
+
+/// The same, with any arguments.
+pub fn lines<T: DeserializeOwned>(arguments: &[impl AsRef<str>]) -> io::Result<Vec<T>> {
+    let arguments: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
+    let output = Command::new(std::env::current_exe()?).args(&arguments).output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        return Err(io::Error::other(format!("{command} {name}: {}: {said}", output.status)));
+        return Err(io::Error::other(format!("{}: {}: {said}", arguments.join(" "), output.status)));
     }
     let text = String::from_utf8_lossy(&output.stdout);
     Ok(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)

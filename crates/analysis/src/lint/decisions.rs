@@ -30,10 +30,10 @@ pub static TOO_MUCH: Code = Code {
     explanation: "Whether a rule is ever decisive, or redundant, takes a look at every combination of rules that some pod meets. That is bounded, so that no input makes `check` slow. This input is beyond the bound: what is reported is true, and there may be more. Check fewer namespaces at a time.",
 };
 
-/// Combinations looked at, in a direction over one family.
-const MOST_COMBINATIONS: usize = 100_000;
-/// Rules in all of these.
-const MOST_MEANT: usize = 2_000_000;
+/// Rules in all combinations that are looked at, in a direction over one family.
+const MOST_MEANT: usize = 4_000_000;
+/// Rules in all combinations that are run again, by all lints.
+const MOST_RUN: usize = 20_000_000;
 /// Rules named in a message; the rest is counted.
 const MOST_NAMED: usize = 3;
 
@@ -55,6 +55,11 @@ pub(super) struct Decisions<'s> {
     /// Whether there was too much to look at.
     pub exceeded: bool,
     stages: HashMap<RuleAt, Stage>,
+    /// The rules that are one of several parts of what is written as one.
+    parts: BTreeSet<RuleAt>,
+    /// The rules of programs that were too much to look at: nothing is known about them.
+    skipped: BTreeSet<RuleAt>,
+    left: usize,
 }
 
 /// A combination of rules, and what comes of it.
@@ -119,6 +124,9 @@ impl<'s> Decisions<'s> {
             reported: BTreeSet::new(),
             idle: BTreeSet::new(),
             stages,
+            parts: parts(snapshot),
+            skipped: BTreeSet::new(),
+            left: MOST_RUN,
         };
         for family in families {
             Direction::BOTH.into_iter().for_each(|direction| decisions.look(family, direction));
@@ -128,16 +136,12 @@ impl<'s> Decisions<'s> {
 
     fn look(&mut self, family: Family, direction: Direction) {
         let reach = &self.reach[family as usize];
-        let (combinations, all) = reach.combinations(direction, &self.cuts, MOST_COMBINATIONS);
-        self.exceeded |= !all;
-        let mut left = MOST_MEANT;
+        let (mut budget, mut skipped) = (MOST_MEANT, Vec::new());
+        let combinations = reach.combinations(direction, &self.cuts, &mut budget, &mut skipped);
+        self.exceeded |= !skipped.is_empty();
+        self.skipped.extend(skipped);
         for combination in combinations {
             let meant = reach.meant(&combination, &mut self.cells);
-            left = left.saturating_sub(meant.len());
-            if left == 0 {
-                self.exceeded = true;
-                return;
-            }
             let at = u32::try_from(self.met.len()).unwrap_or(u32::MAX);
             for (rule, _) in meant.into_iter().filter(|(_, about)| *about != Traffics::EMPTY) {
                 self.rules.entry(rule).or_default().met.push(at);
@@ -161,6 +165,13 @@ impl<'s> Decisions<'s> {
             let outcome = Outcome { cell, conditional };
             self.met.push(Met { family, combination, outcome });
         }
+    }
+
+    /// Whether a combination may be run again. Who hears that it may not has nothing to report.
+    pub fn affords(&mut self, at: u32) -> bool {
+        self.left = self.left.saturating_sub(1 + 2 * self.met[at as usize].combination.len());
+        self.exceeded |= self.left == 0;
+        self.left > 0
     }
 
     /// Runs a combination without some rules. Tells which rule decides what; `None` where no rule does.
@@ -214,6 +225,7 @@ impl<'s> Decisions<'s> {
             Peers::Of(peers) => !peers.iter().any(beyond),
         };
         self.is_read(at)
+            && !self.skipped.contains(&at)
             && policy.unreadable.is_none()
             && peers_known
             && !rule.subjects.iter().any(|subject| matches!(subject, Subject::Service(_)))
@@ -226,10 +238,8 @@ impl<'s> Decisions<'s> {
 
     /// Whether a rule can be taken out by whoever wrote it: it is the only one of its place in a policy of its own.
     pub fn is_by_itself(&self, at: RuleAt) -> bool {
-        let (policy, rule) = self.rule(at);
-        let same = |other: &&Rule| other.direction == rule.direction && other.index == rule.index;
         // What Thorium's policies say is said in every group that has them.
-        policy.rules.iter().filter(same).count() == 1 && !policy.object.kind.starts_with("Thorium")
+        !self.parts.contains(&at) && !self.rule(at).0.object.kind.starts_with("Thorium")
     }
 
     /// A connection of a combination that carries some of this traffic, in words; from or to outside, if asked for.
@@ -269,10 +279,27 @@ impl<'s> Decisions<'s> {
         let names = rules.iter().take(MOST_NAMED).map(|at| self.name(*at)).collect();
         let place = |at: &RuleAt| {
             let (policy, rule) = self.rule(*at);
-            rule.at.as_ref().or(policy.object.at.as_ref()).map_or("not in the input".into(), ToString::to_string)
+            rule.at
+                .as_ref()
+                .or(policy.object.at.as_ref())
+                .map_or("not in the input".into(), ToString::to_string)
         };
         (listed(names), listed(rules.iter().take(MOST_NAMED).map(place).collect()))
     }
+}
+
+fn parts(snapshot: &Snapshot) -> BTreeSet<RuleAt> {
+    let mut parts = BTreeSet::new();
+    for (policy, written) in snapshot.policies().iter().enumerate() {
+        let mut first: BTreeMap<(Direction, u32), usize> = BTreeMap::new();
+        for (rule, own) in written.rules.iter().enumerate() {
+            let known = *first.entry((own.direction, own.index)).or_insert(rule);
+            if known != rule {
+                parts.extend([known, rule].map(|rule| RuleAt { policy, rule }));
+            }
+        }
+    }
+    parts
 }
 
 fn all_of(parts: &[TrafficId], cells: &mut Cells) -> TrafficId {

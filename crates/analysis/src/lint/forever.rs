@@ -36,7 +36,7 @@ pub(super) struct Forever {
 }
 
 /// What is looked at, in all: rules compared with rules.
-const MOST_COMPARED: usize = 2_000_000;
+const MOST_COMPARED: usize = 4_000_000;
 /// Earlier rules that one is compared with.
 const MOST_EARLIER: usize = 256;
 /// Combinations of subjects, or of peers, that are told apart.
@@ -84,6 +84,10 @@ impl Forever {
     /// The rules that take everything from a rule, whatever pods there are; `None` when that is not so, or not known.
     pub fn takers(&mut self, decisions: &mut Decisions<'_>, at: RuleAt) -> Option<BTreeSet<RuleAt>> {
         let stage = decisions.stage(at)?;
+        if self.left == 0 {
+            self.exceeded = true;
+            return None;
+        }
         if self.passes && stage != Stage::Tiers {
             return None;
         }
@@ -206,7 +210,11 @@ impl Forever {
 
     /// The combinations of what rules mean that some pod could be in, and for each rule its places in them: the one asked
     /// about first, then the earlier ones.
-    fn signatures<'m>(&mut self, own: &Meant<'m>, others: &[Meant<'m>]) -> Option<(Vec<Vec<usize>>, Vec<Bits>)> {
+    fn signatures<'m>(
+        &mut self,
+        own: &Meant<'m>,
+        others: &[Meant<'m>],
+    ) -> Option<(Vec<Vec<usize>>, Vec<Bits>)> {
         let mut sets: Vec<(&'m PodSet, Option<&'m SmolStr>)> = Vec::new();
         let mut named: Vec<Vec<usize>> = Vec::new();
         for meant in std::iter::once(own).chain(others) {
@@ -227,8 +235,9 @@ impl Forever {
         };
         let predicates: Vec<Predicate> = sets.iter().map(predicate).collect();
         let predicates: Vec<&Predicate> = predicates.iter().collect();
+        // Also what comes to nothing takes its time.
+        self.left = self.left.saturating_sub(MOST_SIGNATURES * named.len());
         let signatures = self.space.signatures(&predicates, MOST_SIGNATURES).ok()?;
-        self.left = self.left.saturating_sub(signatures.len() * named.len());
         Some((named, signatures.into_iter().map(|signature| signature.members).collect()))
     }
 }

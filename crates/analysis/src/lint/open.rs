@@ -19,7 +19,7 @@ use crate::reach::traffic_set::TrafficId;
 pub static OPEN_INGRESS: Code = Code {
     id: "L0123",
     severity: Severity::Warning,
-    title: "a rule that lets everybody in on every port",
+    title: "a rule that lets the whole internet in on every port",
     explanation: "The rule allows every TCP port from the whole internet: its peers are anybody, or `0.0.0.0/0` or `::/0`, and it has no ports. The pods are isolated, and this rule undoes it; what else their policies allow does not matter any more. An empty `from` is easily written by accident: `from: []` and a missing `from` mean everybody. Name the ports that are meant for the public, or the peers.\n\nA rule for some ports is not reported: a public server has one.",
 };
 
@@ -27,8 +27,8 @@ pub static OPEN_INGRESS: Code = Code {
 pub static OPEN_EGRESS: Code = Code {
     id: "L0124",
     severity: Severity::Note,
-    title: "a rule that lets pods send everything everywhere",
-    explanation: "The rule allows every TCP port to the whole internet and to everybody else: its peers are anybody, or `0.0.0.0/0` or `::/0`, and it has no ports. The pods are isolated for egress, and this rule undoes it. That may be meant, where it is there to say so; whoever gets into such a pod can send what it finds anywhere.",
+    title: "a rule that lets pods send anything to the whole internet",
+    explanation: "The rule allows every TCP port to the whole internet: its peers are anybody, or `0.0.0.0/0` or `::/0`, and it has no ports. The pods are isolated for egress, and this rule undoes it. That may be meant, where it is there to say so; whoever gets into such a pod can send what it finds anywhere.",
 };
 
 pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) {
@@ -47,21 +47,25 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
         if rule.at.is_some() && places.contains(&(rule.direction, rule.at.clone())) {
             continue;
         }
-        let Some(flow) = met.into_iter().find_map(|place| example(decisions, place, at, tcp)) else { continue };
+        let Some(flow) = met.into_iter().find_map(|place| example(decisions, place, at, tcp)) else {
+            continue;
+        };
         places.insert((rule.direction, rule.at.clone()));
         let (code, message) = match rule.direction {
             Direction::Ingress => {
-                (&OPEN_INGRESS, format!("the rule lets everybody in on every port, e.g. {flow}"))
+                (&OPEN_INGRESS, format!("the rule lets the whole internet in on every port, e.g. {flow}"))
             }
-            Direction::Egress => {
-                (&OPEN_EGRESS, format!("the rule lets its pods send everything everywhere, e.g. {flow}"))
+            Direction::Egress => (
+                &OPEN_EGRESS,
+                format!("the rule lets its pods send anything to the whole internet, e.g. {flow}"),
+            ),
+        };
+        let help = match rule.direction {
+            Direction::Ingress => {
+                "list in `ports` what is meant for the public, or in `from` who may reach them"
             }
+            Direction::Egress => "list in `ports` what is needed, or in `to` who may be reached",
         };
-        let (list, end) = match rule.direction {
-            Direction::Ingress => ("from", "reach them"),
-            Direction::Egress => ("to", "be reached"),
-        };
-        let help = format!("list in `ports` what is meant for the public, or in `{list}` who may {end}");
         found.push(about_rule(code, policy, rule, "", message).help(help));
     }
 }
@@ -86,6 +90,9 @@ fn example(decisions: &mut Decisions<'_>, place: u32, at: RuleAt, tcp: TrafficId
         return None;
     }
     let isolated = reach.is_isolated(&met.combination);
+    if !decisions.affords(place) {
+        return None;
+    }
     let (_, decided) = decisions.decide(place, |_| false);
     let own = decided.iter().find(|(_, rule, _)| *rule == Some(at))?.2;
     if decisions.cells.traffics.and(own, tcp) != tcp {

@@ -29,6 +29,9 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
     for (at, places) in all {
         let mut example = None;
         let leads_somewhere = places.into_iter().any(|place| {
+            if !decisions.affords(place) {
+                return true;
+            }
             let (_, decided) = decisions.decide(place, |_| false);
             let own = decided.iter().position(|(_, rule, _)| *rule == Some(at));
             let Some(own) = own else { return false };

@@ -30,11 +30,9 @@ pub static REDUNDANT_POLICY: Code = Code {
     id: "L0121",
     severity: Severity::Warning,
     title: "a policy that others make superfluous",
-    explanation: "Whatever the policy allows, others allow already for the pods there are, and every pod it isolates, now or later, whatever its labels, is isolated by another policy. Without it nothing changes: it is a copy, or others have grown over it. What covers it is named. A default deny is not reported because every pod of today has another policy: it is there for the pods to come.",
+    explanation: "Whatever the policy allows, others allow already for the pods there are, and every pod it isolates, now or later, whatever its labels, is isolated by another policy. Without it nothing changes: it is a copy, or others have grown over it. What covers it is named. A default deny is not reported because other policies isolate its pods, too: only another default deny makes it superfluous.",
 };
 
-/// As many rules are run again in all.
-const MOST_RUNS: usize = 400_000;
 /// As many pods are asked about their isolation, in all.
 const MOST_ASKED: usize = 2_000_000;
 /// Other policies that may isolate the same pods; more are not compared.
@@ -45,7 +43,6 @@ struct Search {
     removed: BTreeSet<RuleAt>,
     /// Policies that were taken out as a whole.
     gone: BTreeSet<usize>,
-    runs: usize,
     asked: usize,
     space: Option<Space>,
     /// The directions in which some rule is about what goes through a service.
@@ -89,7 +86,7 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
             None => found.extend(taken.iter().map(|(at, covers)| superfluous(decisions, *at, covers))),
         }
     }
-    decisions.exceeded |= search.runs == 0 || search.asked == 0;
+    decisions.exceeded |= search.asked == 0;
 }
 
 fn superfluous(decisions: &Decisions<'_>, at: RuleAt, covers: &BTreeSet<RuleAt>) -> Diagnostic {
@@ -142,7 +139,6 @@ impl Search {
             // What never decides is reported already, and is taken out first.
             removed: decisions.idle.clone(),
             gone: BTreeSet::new(),
-            runs: MOST_RUNS,
             asked: MOST_ASKED,
             space: None,
             homes,
@@ -168,8 +164,7 @@ impl Search {
         }
         let mut covers = BTreeSet::new();
         for place in facts.met.clone() {
-            self.runs = self.runs.saturating_sub(1);
-            if self.runs == 0 || !self.is_covered(decisions, place, at, &mut covers) {
+            if !decisions.affords(place) || !self.is_covered(decisions, place, at, &mut covers) {
                 return None;
             }
         }
@@ -236,9 +231,15 @@ impl Search {
         let near = |home: Option<String>| self.homes.get(&(isolation.direction, home)).into_iter().flatten();
         let home = home(isolation);
         let near: BTreeSet<usize> = near(None).chain(near(home)).copied().collect();
+        // A default deny is said on purpose, also where every policy that opens something isolates, too: only another one
+        // makes it superfluous.
+        let only_denies = |policy: usize| {
+            snapshot.policies()[policy].rules.iter().all(|rule| rule.direction != isolation.direction)
+        };
+        let counts = |other: &usize| !only_denies(policy) || only_denies(*other);
         let others: Vec<(usize, &Isolation)> = near
             .into_iter()
-            .filter(|other| *other != policy && !self.gone.contains(other))
+            .filter(|other| *other != policy && !self.gone.contains(other) && counts(other))
             .flat_map(|other| snapshot.policies()[other].isolations.iter().map(move |one| (other, one)))
             .filter(|(_, one)| one.direction == isolation.direction)
             .collect();

@@ -33,16 +33,16 @@ pub static CONTRADICTED: Code = Code {
 struct Takers {
     rules: BTreeSet<RuleAt>,
     actions: BTreeSet<Action>,
-    /// Whether NetworkPolicies decide about some of it.
+    /// Whether NetworkPolicies decide about some of it, or nobody looked.
     policies: bool,
 }
 
 pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) {
     let mut forever = Forever::new(decisions);
     let policies = decisions.snapshot.policies();
-    let all = (0..).zip(policies).flat_map(|(policy, written)| {
-        (0..written.rules.len()).map(move |rule| RuleAt { policy, rule })
-    });
+    let all = (0..)
+        .zip(policies)
+        .flat_map(|(policy, written)| (0..written.rules.len()).map(move |rule| RuleAt { policy, rule }));
     for at in all.collect::<Vec<RuleAt>>() {
         let facts = decisions.rules.get(&at);
         let (is_met, decides) =
@@ -82,6 +82,10 @@ fn takers(decisions: &mut Decisions<'_>, at: RuleAt) -> (Takers, Option<String>)
     let mut example = None;
     let places = decisions.rules.get(&at).map(|facts| facts.met.clone()).unwrap_or_default();
     for place in places {
+        if !decisions.affords(place) {
+            takers.policies = true;
+            break;
+        }
         let about = decisions.about(place, at);
         let (_, decided) = decisions.decide(place, |_| false);
         let mut left = about;

@@ -61,7 +61,8 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
         );
         let at = snapshot.namespace(&name).and_then(|namespace| namespace.at.clone());
         let subject = Subject { kind: "Namespace".into(), namespace: None, name: name.as_str().into() };
-        let finding = Diagnostic::new(&UNPROTECTED, message).about(subject).at(at.or_else(|| first.at.clone()));
+        let finding =
+            Diagnostic::new(&UNPROTECTED, message).about(subject).at(at.or_else(|| first.at.clone()));
         found.push(finding.field("metadata.name").help(
             "a NetworkPolicy with podSelector: {} and policyTypes: [Ingress] refuses all that no other allows",
         ));

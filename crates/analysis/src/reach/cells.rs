@@ -3,8 +3,7 @@
 //! A cell is two sets: what is allowed, and what is refused with an answer; the rest is dropped. There are few different
 //! ones in a cluster, so they are interned, and what comes of an egress and an ingress cell together is remembered.
 
-use std::collections::HashMap;
-
+use super::groups::Table;
 use super::traffic_set::{Line, TrafficId, Traffics};
 
 /// What becomes of all traffic between two endpoints.
@@ -26,9 +25,12 @@ pub struct Cells {
     /// The sets they are made of.
     pub traffics: Traffics,
     list: Vec<Cell>,
-    ids: HashMap<Cell, CellId>,
-    both: HashMap<(CellId, CellId), CellId>,
+    ids: Table<Cell, CellId>,
+    both: Table<(CellId, CellId), CellId>,
 }
+
+/// More pairs than this are not remembered: they can be worked out again.
+const MOST_REMEMBERED: usize = 1 << 22;
 
 // === impl CellId ===
 
@@ -47,8 +49,8 @@ impl Cells {
         let mut cells = Cells {
             traffics: Traffics::new(line),
             list: Vec::new(),
-            ids: HashMap::new(),
-            both: HashMap::new(),
+            ids: Table::default(),
+            both: Table::default(),
         };
         cells.intern(Cell { allow: Traffics::EMPTY, reject: Traffics::EMPTY });
         cells.intern(Cell { allow: Traffics::ALL, reject: Traffics::EMPTY });
@@ -95,6 +97,9 @@ impl Cells {
         let refused = self.traffics.and(out.allow, into.reject);
         let reject = self.traffics.or(out.reject, refused);
         let id = self.intern(Cell { allow, reject });
+        if self.both.len() >= MOST_REMEMBERED {
+            self.both.clear();
+        }
         self.both.insert((egress, ingress), id);
         id
     }

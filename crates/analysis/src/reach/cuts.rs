@@ -6,12 +6,13 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use palisade_model::address::{Family, next, previous};
+use palisade_model::address::{Block, Family, next, previous};
 use palisade_model::group::Members;
 use palisade_model::policy::{Peer, Peers, TrafficMatch, TrafficMatches};
 use palisade_model::ranges::Ranges;
 use palisade_model::snapshot::Snapshot;
 
+use super::groups::Table;
 use super::traffic_set::Line;
 
 /// More intervals of source ports than this are not told apart.
@@ -113,11 +114,12 @@ impl Default for Found {
 impl Found {
     fn snapshot(&mut self, snapshot: &Snapshot) {
         let mut names = false;
+        let mut seen = Table::default();
         for rule in snapshot.policies().iter().flat_map(|policy| &policy.rules) {
             if let Peers::Of(peers) = &rule.peers {
                 for peer in peers {
                     names |= matches!(peer, Peer::Names(_));
-                    self.peer(snapshot, peer);
+                    self.peer(snapshot, peer, &mut seen);
                 }
             }
             if let TrafficMatches::Of(matches) = &rule.traffic {
@@ -129,8 +131,10 @@ impl Found {
         }
     }
 
-    fn peer(&mut self, snapshot: &Snapshot, peer: &Peer) {
+    /// Many rules name the same blocks: each counts once.
+    fn peer<'s>(&mut self, snapshot: &Snapshot, peer: &'s Peer, seen: &mut Table<&'s Block, ()>) {
         match peer {
+            Peer::Addresses(block) if seen.insert(block, ()).is_some() => {}
             Peer::Addresses(block) => self.ranges(&Ranges::of([block])),
             Peer::Group(group) => {
                 for member in snapshot.group(group).into_iter().flatten() {

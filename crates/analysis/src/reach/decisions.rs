@@ -58,25 +58,57 @@ pub fn carried_anywhere(rule: &Rule, traffics: &mut Traffics) -> Option<TrafficI
     }
 }
 
+// === impl Combination ===
+
+impl Combination {
+    /// How many rules it is.
+    pub fn len(&self) -> usize {
+        self.active.len()
+    }
+
+    /// Whether no rule is in it.
+    pub fn is_empty(&self) -> bool {
+        self.active.is_empty()
+    }
+}
+
+// === impl Reach ===
+
 impl Reach<'_> {
-    /// The combinations of a direction, up to so many; whether these are all.
-    pub fn combinations(&self, direction: Direction, cuts: &Cuts, most: usize) -> (Vec<Combination>, bool) {
+    /// The combinations of a direction. Looking for them takes from a budget; the rules of a program that takes too much
+    /// are handed back instead.
+    pub fn combinations(
+        &self,
+        direction: Direction,
+        cuts: &Cuts,
+        budget: &mut usize,
+        skipped: &mut Vec<RuleAt>,
+    ) -> Vec<Combination> {
         let mut found: Vec<Combination> = Vec::new();
         let mut done = vec![false; self.programs[direction as usize].len()];
         for class in 0..self.outside.start {
             let program = self.classes[class as usize].programs[direction as usize];
             let is_first = !std::mem::replace(&mut done[program as usize], true);
-            if is_first && self.is_subject(direction, class) {
-                self.combine(direction, class, program, cuts, &mut found);
-                if found.len() > most {
-                    return (found, false);
-                }
+            if !is_first || !self.is_subject(direction, class) {
+                continue;
+            }
+            match self.combine(direction, class, program, cuts, budget) {
+                Some(own) => found.extend(own),
+                None => skipped.extend(self.rules(direction, class)),
             }
         }
-        (found, true)
+        found
     }
 
-    fn combine(&self, direction: Direction, subject: u32, program: u32, cuts: &Cuts, found: &mut Vec<Combination>) {
+    /// The combinations of one program; `None` when that is more than the budget, or than a part of it, allows.
+    fn combine(
+        &self,
+        direction: Direction,
+        subject: u32,
+        program: u32,
+        cuts: &Cuts,
+        budget: &mut usize,
+    ) -> Option<Vec<Combination>> {
         let rules = &self.programs[direction as usize][program as usize].rules;
         let by_destination =
             direction == Direction::Egress && rules.iter().any(|held| held.carried == Carried::ByDestination);
@@ -88,9 +120,11 @@ impl Reach<'_> {
         }
         ends.sort_unstable();
         let preferred = self.of_address(somewhere(self.family()), cuts);
+        let mut found: Vec<Combination> = Vec::new();
         let mut known: HashMap<(Box<[u32]>, DestinationId), usize> = HashMap::new();
         let mut active: Vec<u32> = Vec::new();
         let (mut class, mut next) = (0, 0);
+        let least = *budget - *budget / 4;
         while class < self.len() {
             while let Some((_, rule, begins)) = ends.get(next).filter(|(at, ..)| *at <= class) {
                 match (active.binary_search(rule), begins) {
@@ -99,6 +133,10 @@ impl Reach<'_> {
                     _ => {}
                 }
                 next += 1;
+            }
+            *budget = budget.saturating_sub(active.len() + 1);
+            if *budget <= least {
+                return None;
             }
             let mut until = ends.get(next).map_or(self.len(), |(at, ..)| (*at).min(self.len()));
             let mut destination = DestinationId(0);
@@ -124,6 +162,7 @@ impl Reach<'_> {
             self.samples(&mut found[at], class..until, preferred);
             class = until;
         }
+        Some(found)
     }
 
     /// Better samples of who is at the other end, out of more classes: another than the subject, and somewhere that

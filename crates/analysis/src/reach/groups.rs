@@ -4,22 +4,24 @@
 //! One family of addresses at a time: an endpoint that has only addresses of the other family is not there, and one that
 //! has none at all (a template, a pod that has not started) goes along with both.
 
-use std::collections::{BTreeSet, HashMap};
+mod asked;
+
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Range;
 
 use palisade_model::address::Family;
 use palisade_model::cluster::Pod;
 use palisade_model::flow::{Party, Who};
-use palisade_model::group::Members;
-use palisade_model::label::Labels;
 use palisade_model::matching::{Context, Parties};
-use palisade_model::policy::{Peer, Peers, PodSet, Subject, TrafficMatch, TrafficMatches};
-use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::Protocol;
 use smol_str::SmolStr;
 
 use super::cuts::Cuts;
+use asked::{Asked, Destinations};
+
+/// With hashes that are quick, and seeded: objects are written by others.
+pub(super) type Table<K, V> = HashMap<K, V, foldhash::quality::RandomState>;
 
 /// Endpoints alike.
 #[derive(Debug, Clone, Copy)]
@@ -74,28 +76,25 @@ pub struct Groups<'s> {
     nodes: Vec<Option<u32>>,
     /// Those with an address, by its interval.
     addressed: Vec<(u32, u32)>,
+    /// Of those, whom address blocks mean.
+    in_blocks: Vec<(u32, u32)>,
     /// Groups of pods by a label.
-    labelled: HashMap<(&'s str, &'s str), Vec<u32>>,
+    labelled: Table<(&'s str, &'s str), Vec<u32>>,
     destinations: Vec<Destination>,
 }
 
-/// What tells pods apart.
+/// The interval that was found last: the next address is often in it too.
+#[derive(Debug, Default)]
+struct Near(Option<(IpAddr, IpAddr, u32)>);
+
+/// What tells pods of a namespace apart.
 #[derive(PartialEq, Eq, Hash)]
 struct PodKey<'s> {
-    namespace: usize,
     labels: Vec<(&'s str, &'s str)>,
     account: Option<&'s str>,
     external: bool,
     interval: Option<u32>,
     destination: DestinationId,
-}
-
-/// What policies ask about pods.
-#[derive(Default)]
-struct Asked<'s> {
-    keys: BTreeSet<&'s str>,
-    accounts: bool,
-    ports: BTreeSet<&'s str>,
 }
 
 // === impl Groups ===
@@ -116,11 +115,12 @@ impl<'s> Groups<'s> {
             pods: vec![None; snapshot.pods().len()],
             nodes: vec![None; snapshot.nodes().len()],
             addressed: Vec::new(),
-            labelled: HashMap::new(),
+            in_blocks: Vec::new(),
+            labelled: Table::default(),
             destinations: Vec::new(),
         };
-        groups.place_pods(&asked, cuts, &mut destinations);
-        groups.place_hosts(cuts);
+        let on_hosts = groups.place_pods(&asked, cuts, &mut destinations);
+        groups.place_hosts(&on_hosts, cuts);
         let first = number(groups.list.len());
         for at in 0..cuts.len(family) {
             let (start, end) = cuts.interval(family, at);
@@ -135,23 +135,41 @@ impl<'s> Groups<'s> {
         let inside = groups.list[..first as usize].iter().zip(0..);
         groups.addressed = inside.filter_map(|(group, at)| Some((group.interval?, at))).collect();
         groups.addressed.sort_unstable();
+        let pods = context.options.ip_block_matches_pods;
+        let meant = |(_, at): &&(u32, u32)| pods || !groups.is_pod(*at);
+        groups.in_blocks = groups.addressed.iter().filter(meant).copied().collect();
         groups
     }
 
-    fn place_pods(&mut self, asked: &Asked<'s>, cuts: &Cuts, destinations: &mut Destinations) {
+    /// Pods of the pod network. Says which ones are in their node's.
+    fn place_pods(&mut self, asked: &Asked<'s>, cuts: &Cuts, destinations: &mut Destinations) -> Vec<usize> {
         let snapshot = self.context.snapshot;
-        let mut known: HashMap<PodKey<'s>, u32> = HashMap::new();
+        let mut on_hosts = Vec::new();
+        let mut known: Table<PodKey<'s>, u32> = Table::default();
+        let mut near = Near::default();
         for (namespace, record) in snapshot.namespaces().iter().enumerate() {
             let first = number(self.list.len());
             known.clear();
+            // Pods of one workload follow each other, and are alike.
+            let mut before: Option<(&Pod, u32)> = None;
             for at in snapshot.pods_in(&record.name) {
                 let pod = &snapshot.pods()[at];
-                if pod.terminated || pod.host_network {
+                if pod.terminated {
                     continue;
                 }
-                let Some(interval) = self.interval(&pod.addresses, cuts) else { continue };
+                if pod.host_network {
+                    on_hosts.push(at);
+                    continue;
+                }
+                let Some(interval) = self.interval(&pod.addresses, cuts, &mut near) else { continue };
+                if let Some((other, place)) = before
+                    && self.list[place as usize].interval == interval
+                    && are_alike(pod, other)
+                {
+                    self.pods[at] = Some(place);
+                    continue;
+                }
                 let key = PodKey {
-                    namespace,
                     labels: asked.labels(&pod.labels),
                     account: asked.accounts.then_some(&pod.account),
                     external: pod.external,
@@ -169,15 +187,18 @@ impl<'s> Groups<'s> {
                     fresh
                 });
                 self.pods[at] = Some(place);
+                before = Some((pod, place));
             }
             self.namespaces.push(first..number(self.list.len()));
         }
+        on_hosts
     }
 
-    fn place_hosts(&mut self, cuts: &Cuts) {
+    fn place_hosts(&mut self, pods: &[usize], cuts: &Cuts) {
         let snapshot = self.context.snapshot;
         let first = number(self.list.len());
-        let mut known: HashMap<(Option<usize>, Option<u32>), u32> = HashMap::new();
+        let mut near = Near::default();
+        let mut known: Table<(Option<usize>, Option<u32>), u32> = Table::default();
         let mut place = |list: &mut Vec<Group>, node: Option<usize>, interval: Option<u32>| {
             *known.entry((node, interval)).or_insert_with(|| {
                 let destination = Destinations::PLAIN;
@@ -186,26 +207,23 @@ impl<'s> Groups<'s> {
             })
         };
         for (at, node) in snapshot.nodes().iter().enumerate() {
-            if let Some(interval) = self.interval(&node.addresses, cuts) {
+            if let Some(interval) = self.interval(&node.addresses, cuts, &mut near) {
                 self.nodes[at] = Some(place(&mut self.list, Some(at), interval));
             }
         }
-        for (at, pod) in snapshot.pods().iter().enumerate() {
-            if pod.host_network
-                && !pod.terminated
-                && let Some(interval) = self.interval(&pod.addresses, cuts)
-            {
-                let node = self.context.node_of(Party { who: Who::Pod(at), address: None });
-                self.pods[at] = Some(place(&mut self.list, node, interval));
+        for at in pods {
+            if let Some(interval) = self.interval(&snapshot.pods()[*at].addresses, cuts, &mut near) {
+                let node = self.context.node_of(Party { who: Who::Pod(*at), address: None });
+                self.pods[*at] = Some(place(&mut self.list, node, interval));
             }
         }
         self.hosts = first..number(self.list.len());
     }
 
     /// The interval of somebody's address; `None` for who is not there, in this family.
-    fn interval(&self, addresses: &[IpAddr], cuts: &Cuts) -> Option<Option<u32>> {
+    fn interval(&self, addresses: &[IpAddr], cuts: &Cuts, near: &mut Near) -> Option<Option<u32>> {
         match addresses.iter().find(|address| Family::of(**address) == self.family) {
-            Some(address) => Some(Some(number(cuts.interval_of(*address)))),
+            Some(address) => Some(Some(near.interval_of(*address, cuts))),
             None if addresses.is_empty() => Some(None),
             None => None,
         }
@@ -263,130 +281,14 @@ impl<'s> Groups<'s> {
 
     /// Those whose address is in these intervals, without the outside.
     pub fn addressed(&self, first: u32, last: u32) -> impl Iterator<Item = u32> {
-        let start = self.addressed.partition_point(|(interval, _)| *interval < first);
-        self.addressed[start..].iter().take_while(move |(interval, _)| *interval <= last).map(|(_, at)| *at)
-    }
-}
-
-pub(super) fn number(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(u32::MAX)
-}
-
-// === impl Destinations ===
-
-#[derive(Debug)]
-struct Destinations {
-    list: Vec<Destination>,
-    ids: HashMap<Destination, DestinationId>,
-}
-
-impl Default for Destinations {
-    fn default() -> Self {
-        let ids = HashMap::from([(Destination::default(), Destinations::PLAIN)]);
-        Destinations { list: vec![Destination::default()], ids }
-    }
-}
-
-impl Destinations {
-    /// Nothing that any rule asks about.
-    const PLAIN: DestinationId = DestinationId(0);
-
-    fn id(&mut self, destination: Destination) -> DestinationId {
-        if let Some(id) = self.ids.get(&destination) {
-            return *id;
-        }
-        let id = DestinationId(number(self.list.len()));
-        self.list.push(destination.clone());
-        self.ids.insert(destination, id);
-        id
-    }
-}
-
-// === impl Asked ===
-
-impl<'s> Asked<'s> {
-    fn by(snapshot: &'s Snapshot) -> Self {
-        let mut asked = Asked::default();
-        for policy in snapshot.policies() {
-            for isolation in &policy.isolations {
-                asked.subjects(snapshot, &isolation.subjects);
-            }
-            for rule in &policy.rules {
-                asked.subjects(snapshot, &rule.subjects);
-                if let Peers::Of(peers) = &rule.peers {
-                    for peer in peers {
-                        match peer {
-                            Peer::Pods(set) => asked.set(set),
-                            Peer::Group(group) => asked.members(snapshot.group(group).unwrap_or_default()),
-                            _ => {}
-                        }
-                    }
-                }
-                if let TrafficMatches::Of(matches) = &rule.traffic {
-                    matches.iter().for_each(|one| asked.traffic(one));
-                }
-            }
-        }
-        asked
+        within(&self.addressed, first, last)
     }
 
-    fn subjects(&mut self, snapshot: &'s Snapshot, subjects: &'s [Subject]) {
-        for subject in subjects {
-            match subject {
-                Subject::Pods(set) => self.set(set),
-                Subject::Group { group, .. } => self.members(snapshot.group(group).unwrap_or_default()),
-                Subject::Nodes(_) | Subject::Service(_) => {}
-            }
-        }
+    /// Those of them that address blocks mean: hosts and external entities, and pods where the option says so.
+    pub fn in_blocks(&self, first: u32, last: u32) -> impl Iterator<Item = u32> {
+        within(&self.in_blocks, first, last)
     }
 
-    fn members(&mut self, members: &'s [Members]) {
-        for member in members {
-            if let Members::Pods(set) = member {
-                self.set(set);
-            }
-        }
-    }
-
-    fn set(&mut self, set: &'s PodSet) {
-        self.keys.extend(set.pods.requirements().iter().map(|requirement| requirement.key.as_str()));
-        self.accounts |= set.account.is_some();
-    }
-
-    fn traffic(&mut self, one: &'s TrafficMatch) {
-        match one {
-            TrafficMatch::Named(_, name) => {
-                self.ports.insert(name);
-            }
-            TrafficMatch::From(_, of) => self.traffic(of),
-            _ => {}
-        }
-    }
-
-    /// The labels that some selector asks for.
-    fn labels(&self, labels: &'s Labels) -> Vec<(&'s str, &'s str)> {
-        labels.iter().filter(|(key, _)| self.keys.contains(key)).collect()
-    }
-
-    /// What rules ask about the pod as a destination.
-    fn destination(&self, pod: &Pod) -> Destination {
-        if self.ports.is_empty() || pod.ports.is_empty() {
-            return Destination::default();
-        }
-        let named = |port: &palisade_model::cluster::ContainerPort| {
-            let name = port.name.as_ref().filter(|name| self.ports.contains(name.as_str()))?;
-            // The first one of a name counts.
-            (pod.named_port(name, port.protocol) == Some(port.number))
-                .then(|| (name.clone(), port.protocol, port.number))
-        };
-        let mut ports: Vec<(SmolStr, Protocol, u16)> = pod.ports.iter().filter_map(named).collect();
-        ports.sort();
-        ports.dedup();
-        Destination { ports, multicast: None }
-    }
-}
-
-impl Groups<'_> {
     /// The namespace of a group of pods.
     pub fn namespace(&self, group: u32) -> Option<usize> {
         match self.get(group).whose {
@@ -395,8 +297,42 @@ impl Groups<'_> {
         }
     }
 
-    /// Whether a group is external entities, which are no pods.
-    pub fn is_external(&self, group: u32) -> bool {
-        matches!(self.get(group).whose, Whose::Pods(sample, _) if Parties::pod(self.context.snapshot, sample).external)
+    /// Whether a group is pods of the pod network, and not external entities.
+    fn is_pod(&self, group: u32) -> bool {
+        matches!(self.get(group).whose, Whose::Pods(sample, _) if !Parties::pod(self.context.snapshot, sample).external)
     }
+}
+
+// === impl Near ===
+
+impl Near {
+    fn interval_of(&mut self, address: IpAddr, cuts: &Cuts) -> u32 {
+        if let Some((first, last, at)) = self.0
+            && first <= address
+            && address <= last
+        {
+            return at;
+        }
+        let at = cuts.interval_of(address);
+        let (first, last) = cuts.interval(Family::of(address), at);
+        self.0 = Some((first, last, number(at)));
+        number(at)
+    }
+}
+
+/// Whether nothing that a policy can ask tells two pods of a namespace apart, but for their address.
+fn are_alike(one: &Pod, other: &Pod) -> bool {
+    one.labels == other.labels
+        && one.ports == other.ports
+        && one.account == other.account
+        && one.external == other.external
+}
+
+fn within(list: &[(u32, u32)], first: u32, last: u32) -> impl Iterator<Item = u32> {
+    let start = list.partition_point(|(interval, _)| *interval < first);
+    list[start..].iter().take_while(move |(interval, _)| *interval <= last).map(|(_, at)| *at)
+}
+
+pub(super) fn number(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
 }

@@ -1,6 +1,11 @@
 //! Whom subjects and peers mean, as sets of groups: the model's own matching, asked once a group.
+//!
+//! Few groups are asked about each set: those of the namespaces meant, and of those the ones with a label that the set
+//! wants. Whatever was looked up once is kept, so that rules with the same selector share it.
 
-use std::collections::HashMap;
+mod by_values;
+
+use std::rc::Rc;
 
 use palisade_model::address::{Block, Family};
 use palisade_model::group::Members;
@@ -11,20 +16,43 @@ use palisade_model::ranges::Ranges;
 use palisade_model::snapshot::NoGroup;
 
 use super::cuts::Cuts;
-use super::groups::{Groups, Whose, number};
+use super::groups::{Groups, Table, Whose, number};
+use by_values::ByValues;
 
 /// Groups, as intervals of their numbers: sorted, none touching another.
 pub type Spans = Box<[(u32, u32)]>;
+
+/// The same, for all who look it up.
+pub type Shared = Rc<[(u32, u32)]>;
+
+/// Whether it depends on the subject whom peers mean, and on what of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Relative {
+    /// It does not.
+    No,
+    /// On labels of its namespace.
+    Labels,
+    /// On which its namespace is.
+    Own,
+}
 
 /// Looks up sets, each once.
 #[derive(Debug)]
 pub struct Lookup<'g, 's> {
     groups: &'g Groups<'s>,
     cuts: &'g Cuts,
-    /// What sets of pods came to; relative ones by the namespace that they are relative to.
-    sets: HashMap<(&'s PodSet, Option<usize>), Vec<u32>>,
+    /// What sets of pods came to; those of the subject's own namespace by that.
+    sets: Table<(&'s PodSet, Option<usize>), Shared>,
+    /// What sets came to that want the labels of the subject's namespace.
+    by_values: Table<&'s PodSet, ByValues<'s>>,
     /// The namespaces that selectors find.
-    namespaces: HashMap<&'s Selector, Vec<usize>>,
+    namespaces: Table<&'s Selector, Rc<[usize]>>,
+    /// Namespaces by a label.
+    labelled: Table<(&'s str, &'s str), Vec<usize>>,
+    blocks: Table<&'s Block, Shared>,
+    hosts: Table<&'s Selector, Shared>,
+    /// For each namespace the first one that has the same labels, of those that anything relative asks for.
+    like: Vec<usize>,
 }
 
 // === impl Lookup ===
@@ -32,17 +60,38 @@ pub struct Lookup<'g, 's> {
 impl<'g, 's> Lookup<'g, 's> {
     /// Nothing is looked up yet.
     pub fn new(groups: &'g Groups<'s>, cuts: &'g Cuts) -> Self {
-        Lookup { groups, cuts, sets: HashMap::new(), namespaces: HashMap::new() }
+        let mut labelled: Table<(&str, &str), Vec<usize>> = Table::default();
+        for (at, namespace) in groups.context.snapshot.namespaces().iter().enumerate() {
+            for label in namespace.labels.iter() {
+                labelled.entry(label).or_default().push(at);
+            }
+        }
+        Lookup {
+            groups,
+            cuts,
+            sets: Table::default(),
+            by_values: Table::default(),
+            namespaces: Table::default(),
+            labelled,
+            blocks: Table::default(),
+            hosts: Table::default(),
+            like: by_values::like(groups.context.snapshot),
+        }
     }
 
-    /// The groups that policies with these subjects apply to, in order.
-    pub fn subjects(&mut self, subjects: &'s [Subject]) -> Vec<u32> {
+    /// The first namespace that rules about labels do not tell from this one.
+    pub fn like(&self, namespace: usize) -> usize {
+        self.like[namespace]
+    }
+
+    /// The groups that policies with these subjects apply to.
+    pub fn subjects(&mut self, subjects: &'s [Subject]) -> Shared {
         let snapshot = self.groups.context.snapshot;
         let mut found = Vec::new();
         for subject in subjects {
             match subject {
-                Subject::Pods(set) => found.extend(self.applied_to(set)),
-                Subject::Nodes(selector) => found.extend(self.hosts(selector)),
+                Subject::Pods(set) => found.push(self.applied_to(set)),
+                Subject::Nodes(selector) => found.push(self.hosts(selector)),
                 // For what comes in through a service; nobody by itself.
                 Subject::Service(_) => {}
                 Subject::Group { group, within } => match snapshot.group(group) {
@@ -50,69 +99,70 @@ impl<'g, 's> Lookup<'g, 's> {
                     Err(NoGroup::Missing) => {}
                     Err(NoGroup::Unreadable(_)) => {
                         let whole = std::slice::from_ref(subject);
-                        found.extend((0..self.groups.outside().start).filter(|at| {
+                        let applies = |at: &u32| {
                             let endpoint = match self.groups.get(*at).whose {
                                 Whose::Pods(sample, _) => Some(Endpoint::Pod(sample)),
                                 Whose::Host(node) => node.map(Endpoint::Node),
                                 Whose::Outside => None,
                             };
                             endpoint.is_some_and(|endpoint| self.groups.context.applies(whole, endpoint))
-                        }));
+                        };
+                        found.push(in_order((0..self.groups.outside().start).filter(applies)));
                     }
                 },
             }
         }
-        found.sort_unstable();
-        found.dedup();
-        found
+        together(&found)
     }
 
-    fn members(&mut self, members: &'s [Members], within: Option<&str>, found: &mut Vec<u32>) {
-        let snapshot = self.groups.context.snapshot;
+    fn members(&mut self, members: &'s [Members], within: Option<&str>, found: &mut Vec<Shared>) {
+        let inside = within.map(|name| match self.namespace_named(name) {
+            Some(at) => self.groups.of_namespace(at),
+            None => 0..0,
+        });
         for member in members {
             match member {
                 Members::Pods(set) => {
                     let pods = self.applied_to(set);
-                    let inside = |at: &u32| {
-                        within.is_none_or(|name| {
-                            let namespace = self.groups.namespace(*at);
-                            namespace.is_some_and(|namespace| snapshot.namespaces()[namespace].name == name)
-                        })
-                    };
-                    found.extend(pods.into_iter().filter(inside));
+                    found.push(match &inside {
+                        Some(inside) => clipped(&pods, inside.start, inside.end),
+                        None => pods,
+                    });
                 }
-                Members::Nodes(selector) if within.is_none() => found.extend(self.hosts(selector)),
+                Members::Nodes(selector) if within.is_none() => found.push(self.hosts(selector)),
                 _ => {}
             }
         }
     }
 
     /// The groups that peers mean, seen from a subject's namespace.
-    pub fn peers(&mut self, peers: &'s Peers, relative_to: Option<usize>) -> Spans {
+    pub fn peers(&mut self, peers: &'s Peers, relative_to: Option<usize>) -> Shared {
         let Peers::Of(peers) = peers else {
-            return Box::new([(0, number(self.groups.len()).saturating_sub(1))]);
+            return Rc::new([(0, number(self.groups.len()).saturating_sub(1))]);
         };
         let snapshot = self.groups.context.snapshot;
-        let mut found: Vec<(u32, u32)> = Vec::new();
+        let mut found = Vec::with_capacity(peers.len());
         for peer in peers {
             match peer {
-                Peer::Pods(set) => found.extend(alone(self.pods(set, relative_to))),
-                Peer::Addresses(block) => self.blocks(std::slice::from_ref(block), &mut found),
-                Peer::Nodes(selector) => found.extend(alone(self.hosts(selector))),
+                Peer::Pods(set) => found.push(self.pods(set, relative_to)),
+                Peer::Addresses(block) => found.push(self.block(block)),
+                Peer::Nodes(selector) => found.push(self.hosts(selector)),
                 Peer::Names(names) => {
                     let named = snapshot.named_addresses().filter(|at| snapshot.is_named(*at, names));
                     for address in named.filter(|at| Family::of(*at) == self.groups.family) {
                         let interval = number(self.cuts.interval_of(address));
-                        found.push(self.outside(interval, interval));
-                        found.extend(alone(self.groups.addressed(interval, interval)));
+                        found.push(Rc::new([self.outside(interval, interval)]));
+                        found.push(in_any_order(self.groups.addressed(interval, interval)));
                     }
                 }
                 Peer::Group(group) => {
                     for member in snapshot.group(group).unwrap_or_default() {
                         match member {
-                            Members::Pods(set) => found.extend(alone(self.pods(set, relative_to))),
-                            Members::Nodes(selector) => found.extend(alone(self.hosts(selector))),
-                            Members::Addresses(blocks) => self.blocks(blocks, &mut found),
+                            Members::Pods(set) => found.push(self.pods(set, relative_to)),
+                            Members::Nodes(selector) => found.push(self.hosts(selector)),
+                            Members::Addresses(blocks) => {
+                                found.extend(blocks.iter().map(|block| self.block(block)));
+                            }
                             _ => {}
                         }
                     }
@@ -121,19 +171,21 @@ impl<'g, 's> Lookup<'g, 's> {
                 Peer::Service(_) | Peer::Unknown(_) => {}
             }
         }
-        spans(found)
+        together(&found)
     }
 
-    fn blocks(&self, blocks: &[Block], found: &mut Vec<(u32, u32)>) {
-        let options = self.groups.context.options;
-        for (first, last) in self.cuts.intervals(self.groups.family, &Ranges::of(blocks)) {
-            found.push(self.outside(first, last));
-            let is_pod = |at: &u32| {
-                matches!(self.groups.get(*at).whose, Whose::Pods(..)) && !self.groups.is_external(*at)
-            };
-            let meant = |at: &u32| options.ip_block_matches_pods || !is_pod(at);
-            found.extend(alone(self.groups.addressed(first, last).filter(meant)));
+    fn block(&mut self, block: &'s Block) -> Shared {
+        if let Some(known) = self.blocks.get(block) {
+            return Rc::clone(known);
         }
+        let mut pieces = Vec::new();
+        for (first, last) in self.cuts.intervals(self.groups.family, &Ranges::of([block])) {
+            pieces.push(self.outside(first, last));
+            pieces.extend(self.groups.in_blocks(first, last).map(|at| (at, at)));
+        }
+        let found: Shared = spans(pieces).into();
+        self.blocks.insert(block, Rc::clone(&found));
+        found
     }
 
     fn outside(&self, first: u32, last: u32) -> (u32, u32) {
@@ -141,102 +193,168 @@ impl<'g, 's> Lookup<'g, 's> {
         (start + first, start + last)
     }
 
-    fn hosts(&self, selector: &Selector) -> impl Iterator<Item = u32> + use<'g, 's> {
-        let (groups, selector) = (self.groups, selector.clone());
-        let labelled = move |at: &u32| match groups.get(*at).whose {
-            Whose::Host(Some(node)) => selector.matches(&groups.context.snapshot.nodes()[node].labels),
-            _ => false,
-        };
-        groups.hosts().filter(labelled)
+    fn hosts(&mut self, selector: &'s Selector) -> Shared {
+        let groups = self.groups;
+        let found = self.hosts.entry(selector).or_insert_with(|| {
+            let labelled = |at: &u32| match groups.get(*at).whose {
+                Whose::Host(Some(node)) => selector.matches(&groups.context.snapshot.nodes()[node].labels),
+                _ => false,
+            };
+            in_order(groups.hosts().filter(labelled))
+        });
+        Rc::clone(found)
     }
 
     /// The groups of pods in a set that a policy applies to: there, whoever it is is relative to itself.
-    fn applied_to(&mut self, set: &'s PodSet) -> Vec<u32> {
-        if !is_relative(&set.namespaces) {
+    fn applied_to(&mut self, set: &'s PodSet) -> Shared {
+        if depends_on(&set.namespaces) == Relative::No {
             return self.pods(set, None);
         }
         let own = |at: &u32| match self.groups.get(*at).whose {
             Whose::Pods(sample, _) => self.groups.context.holds(set, sample, Endpoint::Pod(sample)),
             _ => false,
         };
-        (0..self.groups.hosts().start).filter(own).collect()
+        in_order((0..self.groups.hosts().start).filter(own))
     }
 
-    /// The groups of pods in a set, in order.
-    fn pods(&mut self, set: &'s PodSet, relative_to: Option<usize>) -> Vec<u32> {
-        let relative = is_relative(&set.namespaces);
-        let key = (set, relative_to.filter(|_| relative));
-        if let Some(known) = self.sets.get(&key) {
-            return known.clone();
+    /// The groups of pods in a set.
+    fn pods(&mut self, set: &'s PodSet, relative_to: Option<usize>) -> Shared {
+        // Nobody to be relative to: no namespace is the same as none.
+        let known = match (&set.namespaces, relative_to) {
+            (Namespaces::SameLabels(_) | Namespaces::NotSameLabels(_), Some(namespace)) => {
+                return self.of_values(set, namespace);
+            }
+            (namespaces, None) if depends_on(namespaces) != Relative::No => return Rc::new([]),
+            (Namespaces::Own, own) => (set, own),
+            _ => (set, None),
+        };
+        if let Some(known) = self.sets.get(&known) {
+            return Rc::clone(known);
         }
-        let snapshot = self.groups.context.snapshot;
-        let context = self.groups.context;
-        let subject = match relative_to {
-            // Whoever it is, its namespace is all that is asked about it.
-            Some(namespace) => self.groups.of_namespace(namespace).next(),
-            None => None,
-        };
-        let subject = subject.and_then(|group| match self.groups.get(group).whose {
-            Whose::Pods(sample, _) => Some(Endpoint::Pod(sample)),
+        let own = match (&set.namespaces, relative_to) {
+            (Namespaces::Own, Some(own)) => Some(own),
+            (Namespaces::Named(name), _) => self.namespace_named(name),
             _ => None,
-        });
-        let holds = |at: &u32| match self.groups.get(*at).whose {
-            // Where nothing is relative, it does not matter whom it is relative to.
-            Whose::Pods(sample, _) => context.holds(set, sample, subject.unwrap_or(Endpoint::Pod(sample))),
-            _ => false,
         };
-        let everywhere = || 0..self.groups.hosts().start;
-        let label = set.pods.required_label();
-        let found: Vec<u32> = match &set.namespaces {
-            Namespaces::Named(name) => {
-                let namespaces = snapshot.namespaces();
-                match namespaces.binary_search_by(|namespace| namespace.name.cmp(name)) {
-                    Ok(at) => self.groups.of_namespace(at).filter(holds).collect(),
-                    Err(_) => Vec::new(),
-                }
-            }
-            // Nobody to be relative to: no namespace is the same as none.
-            _ if relative && subject.is_none() => Vec::new(),
-            Namespaces::Own => {
-                let own = relative_to.map(|namespace| self.groups.of_namespace(namespace));
-                own.into_iter().flatten().filter(holds).collect()
-            }
-            _ if label.is_some() => {
-                let labelled = label.map(|label| self.groups.labelled(label)).unwrap_or_default();
-                labelled.iter().copied().filter(holds).collect()
-            }
+        let found = match &set.namespaces {
             Namespaces::Matching(selector) => {
-                let matching = |at: &usize| selector.matches(&snapshot.namespaces()[*at].labels);
-                let found = self
-                    .namespaces
-                    .entry(selector)
-                    .or_insert_with(|| (0..snapshot.namespaces().len()).filter(matching).collect());
-                found.iter().flat_map(|at| self.groups.of_namespace(*at)).filter(holds).collect()
+                let namespaces = self.matching(selector);
+                in_order(self.candidates(set, &namespaces).filter(|at| self.is_in(set, *at, None)))
             }
-            Namespaces::SameLabels(_) | Namespaces::NotSameLabels(_) => everywhere().filter(holds).collect(),
+            _ => {
+                let candidates = self.candidates(set, own.as_slice());
+                in_order(candidates.filter(|at| self.is_in(set, *at, own)))
+            }
         };
-        self.sets.insert(key, found.clone());
+        self.sets.insert(known, Rc::clone(&found));
         found
     }
-}
 
-/// Whether it depends on the subject who is meant.
-pub fn is_relative(namespaces: &Namespaces) -> bool {
-    matches!(namespaces, Namespaces::Own | Namespaces::SameLabels(_) | Namespaces::NotSameLabels(_))
-}
-
-/// Whether the same for anything among peers. A group's members never are.
-pub fn are_relative(peers: &Peers) -> bool {
-    match peers {
-        Peers::Any => false,
-        Peers::Of(peers) => {
-            peers.iter().any(|peer| matches!(peer, Peer::Pods(set) if is_relative(&set.namespaces)))
+    /// Whether a group of pods is in a set, seen from a namespace.
+    fn is_in(&self, set: &PodSet, at: u32, relative_to: Option<usize>) -> bool {
+        let sample = |at: u32| match self.groups.get(at).whose {
+            Whose::Pods(sample, _) => Some(sample),
+            _ => None,
+        };
+        // Whoever the subject is, its namespace is all that is asked about it; and where nothing is relative, not even that.
+        let subject = relative_to.and_then(|own| self.groups.of_namespace(own).next()).unwrap_or(at);
+        match (sample(at), sample(subject)) {
+            (Some(pod), Some(subject)) => self.groups.context.holds(set, pod, Endpoint::Pod(subject)),
+            _ => false,
         }
+    }
+
+    /// The groups of these namespaces, in order: only those with a label that the set wants, where it wants one.
+    fn candidates<'l>(&'l self, set: &'s PodSet, namespaces: &'l [usize]) -> impl Iterator<Item = u32> + 'l {
+        let labelled = set.pods.required_label().map(|label| self.groups.labelled(label));
+        // Where few have the label, it is quicker to ask each whether it is in one of the namespaces.
+        let few = labelled.filter(|labelled| labelled.len() < namespaces.len());
+        let namespaces = if few.is_some() { &[] } else { namespaces };
+        let in_namespaces = namespaces.iter().flat_map(move |at| {
+            let own = self.groups.of_namespace(*at);
+            let (whole, some) = match labelled {
+                Some(labelled) => {
+                    let start = labelled.partition_point(|at| *at < own.start);
+                    let length = labelled[start..].partition_point(|at| *at < own.end);
+                    (0..0, &labelled[start..start + length])
+                }
+                None => (own, &[][..]),
+            };
+            whole.chain(some.iter().copied())
+        });
+        few.unwrap_or_default().iter().copied().chain(in_namespaces)
+    }
+
+    /// The namespaces that a selector finds, in order.
+    fn matching(&mut self, selector: &'s Selector) -> Rc<[usize]> {
+        if let Some(known) = self.namespaces.get(selector) {
+            return Rc::clone(known);
+        }
+        let namespaces = self.groups.context.snapshot.namespaces();
+        let matches = |at: &usize| selector.matches(&namespaces[*at].labels);
+        let found: Rc<[usize]> = match selector.required_label() {
+            Some(label) => self.labelled.get(&label).into_iter().flatten().copied().filter(matches).collect(),
+            None => (0..namespaces.len()).filter(matches).collect(),
+        };
+        self.namespaces.insert(selector, Rc::clone(&found));
+        found
+    }
+
+    fn namespace_named(&self, name: &str) -> Option<usize> {
+        let namespaces = self.groups.context.snapshot.namespaces();
+        namespaces.binary_search_by(|namespace| namespace.name.as_str().cmp(name)).ok()
     }
 }
 
-fn alone(groups: impl IntoIterator<Item = u32>) -> impl Iterator<Item = (u32, u32)> {
-    groups.into_iter().map(|at| (at, at))
+/// What peers depend on. A group's members never do on anything.
+pub fn relative(peers: &Peers) -> Relative {
+    let of = |peer: &Peer| match peer {
+        Peer::Pods(set) => depends_on(&set.namespaces),
+        _ => Relative::No,
+    };
+    match peers {
+        Peers::Any => Relative::No,
+        Peers::Of(peers) => peers.iter().map(of).max().unwrap_or(Relative::No),
+    }
+}
+
+fn depends_on(namespaces: &Namespaces) -> Relative {
+    match namespaces {
+        Namespaces::Named(_) | Namespaces::Matching(_) => Relative::No,
+        Namespaces::SameLabels(_) | Namespaces::NotSameLabels(_) => Relative::Labels,
+        Namespaces::Own => Relative::Own,
+    }
+}
+
+/// Groups in their order, put together.
+fn in_order(groups: impl Iterator<Item = u32>) -> Shared {
+    let mut merged: Vec<(u32, u32)> = Vec::new();
+    for at in groups {
+        match merged.last_mut() {
+            Some(open) if open.1 + 1 == at => open.1 = at,
+            _ => merged.push((at, at)),
+        }
+    }
+    merged.into()
+}
+
+fn in_any_order(groups: impl Iterator<Item = u32>) -> Shared {
+    spans(groups.map(|at| (at, at)).collect()).into()
+}
+
+/// The part of some groups from one to before another.
+fn clipped(groups: &[(u32, u32)], start: u32, end: u32) -> Shared {
+    let inside = groups.iter().filter(|(first, last)| start <= *last && *first < end);
+    inside.map(|(first, last)| ((*first).max(start), (*last).min(end - 1))).collect()
+}
+
+/// Everybody who is in any of these.
+fn together(sets: &[Shared]) -> Shared {
+    match sets {
+        [] => Rc::new([]),
+        [only] => Rc::clone(only),
+        several => spans(several.iter().flat_map(|set| set.iter().copied()).collect()).into(),
+    }
 }
 
 /// Intervals in any order, put together.

@@ -4,17 +4,15 @@
 //! Groups with the same rules share a program. Where a rule speaks of the subject's own namespace, or of a port by the
 //! name it has at the destination, what it comes to is looked up here, so that a program is about sets and numbers only.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+mod collect;
 
 use palisade_model::matching::Context;
-use palisade_model::policy::{Action, Direction, Placement, Rule, Subject, TrafficMatch, TrafficMatches};
-use palisade_model::snapshot::{RankedRule, Stage};
+use palisade_model::policy::{Action, Direction, Rule, Subject, TrafficMatch, TrafficMatches};
 use palisade_model::traffic::{PortRange, Protocol};
 
 use super::cells::Cells;
-use super::groups::{Destination, DestinationId, Groups, number};
-use super::members::{Lookup, Spans, are_relative};
+use super::groups::{Destination, DestinationId, Groups, Table, number};
+use super::members::{Lookup, Relative, Shared, Spans, relative};
 use super::traffic_set::{Line, TrafficId, TrafficSet, Traffics};
 
 /// Where a rule stands: its policy and its place there.
@@ -93,7 +91,8 @@ pub struct Programs {
 /// The rules of one group and direction, as they are collected.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 struct Collected {
-    rules: Vec<u32>,
+    /// Rules that follow each other, first and behind the last: a policy's are often all of them.
+    rules: Vec<(u32, u32)>,
     tiers: usize,
     union: usize,
     isolated: bool,
@@ -109,7 +108,7 @@ struct Facts {
     effect: Option<Effect>,
     /// It cannot be read, and does not allow: everything is denied.
     denies_all: bool,
-    relative: bool,
+    relative: Relative,
     by_destination: bool,
 }
 
@@ -120,16 +119,18 @@ struct Builder<'b, 'g, 's> {
     cells: &'b mut Cells,
     facts: Vec<Facts>,
     /// Whom subjects mean, by where they are kept.
-    meant: HashMap<*const Subject, Arc<[u32]>>,
+    meant: Table<*const Subject, Shared>,
     collected: [Vec<Collected>; 2],
-    peer_ids: HashMap<Spans, PeerSetId>,
+    peer_ids: Table<Shared, PeerSetId>,
     peer_sets: Vec<Spans>,
     /// What a rule's peers came to, by the namespace if they are relative to it.
-    peers_of: HashMap<(u32, Option<usize>), PeerSetId>,
+    peers_of: Table<(u32, Option<usize>), PeerSetId>,
+    /// What a rule is about, by the destination if it depends on that.
+    carried_of: Table<(u32, Option<DestinationId>), TrafficId>,
 }
 
-/// The rules of all policies, numbered through.
-pub fn rule_numbers(context: &Context<'_>) -> Vec<u32> {
+/// The rules of all policies, numbered through: the first of each policy.
+fn rule_numbers(context: &Context<'_>) -> Vec<u32> {
     let mut first = 0;
     let mut numbers = Vec::with_capacity(context.snapshot.policies().len());
     for policy in context.snapshot.policies() {
@@ -160,11 +161,12 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
             lookup,
             cells,
             facts: Vec::new(),
-            meant: HashMap::new(),
+            meant: Table::default(),
             collected: [(); 2].map(|()| vec![Collected::default(); groups.len()]),
-            peer_ids: HashMap::new(),
+            peer_ids: Table::default(),
             peer_sets: Vec::new(),
-            peers_of: HashMap::new(),
+            peers_of: Table::default(),
+            carried_of: Table::default(),
         };
         builder.peer_set(everybody);
         let context = groups.context;
@@ -176,88 +178,20 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
         builder
     }
 
-    /// Sorts the rules by whom they apply to, stage after stage.
-    fn collect(&mut self) {
-        let snapshot = self.groups.context.snapshot;
-        let numbers = rule_numbers(&self.groups.context);
-        let id = |ranked: &RankedRule| numbers[ranked.policy] + number(ranked.rule);
-        for ranked in snapshot.rules_of(Stage::Tiers) {
-            self.tier(ranked, id(ranked), |collected| collected.tiers += 1);
-        }
-        // NetworkPolicies select pods: hosts, which are numbered after them, have no such stage.
-        let pods = ..self.groups.hosts().start;
-        let placed = snapshot.policies().iter().zip(&numbers);
-        for (policy, first) in placed.filter(|(policy, _)| policy.placement == Placement::Union) {
-            for isolation in &policy.isolations {
-                for group in self.subjects(&isolation.subjects).iter().filter(|at| pods.contains(*at)) {
-                    self.collected[isolation.direction as usize][*group as usize].isolated = true;
-                }
-            }
-            for (rule, id) in policy.rules.iter().zip(*first..) {
-                let facts = &self.facts[id as usize];
-                // Only what surely matches allows.
-                if !facts.denies_all && facts.effect.is_some() {
-                    for group in self.subjects(&rule.subjects).iter().filter(|at| pods.contains(*at)) {
-                        let collected = &mut self.collected[rule.direction as usize][*group as usize];
-                        collected.rules.push(id);
-                        collected.union += 1;
-                    }
-                }
-            }
-        }
-        for ranked in snapshot.rules_of(Stage::Baseline) {
-            self.tier(ranked, id(ranked), |_| {});
-        }
-    }
-
-    fn tier(&mut self, ranked: &RankedRule, id: u32, count: fn(&mut Collected)) {
-        let facts = &mut self.facts[id as usize];
-        // Where a policy comes that names no tier there is, nobody can say: it does not allow, and it does not pass.
-        if ranked.unplaced && !facts.denies_all {
-            facts.effect = match facts.effect {
-                Some(Effect::Act(Action::Allow) | Effect::AllowTcp) => None,
-                Some(Effect::Act(Action::Pass)) => Some(Effect::Act(Action::Deny)),
-                other => other,
-            };
-        }
-        if facts.effect.is_none() {
-            return;
-        }
-        let rule = &self.groups.context.snapshot.policies()[ranked.policy].rules[ranked.rule];
-        for group in &*self.subjects(&rule.subjects) {
-            let collected = &mut self.collected[rule.direction as usize][*group as usize];
-            collected.rules.push(id);
-            count(collected);
-        }
-    }
-
-    /// Whom subjects mean. The rules of a policy share theirs.
-    fn subjects(&mut self, subjects: &'s Arc<[Subject]>) -> Arc<[u32]> {
-        let found = self.meant.entry(Arc::as_ptr(subjects).cast());
-        Arc::clone(found.or_insert_with(|| self.lookup.subjects(subjects).into()))
-    }
-
     fn finish(mut self) -> Programs {
         let mut list = [Vec::new(), Vec::new()];
         let mut of_group = [Vec::new(), Vec::new()];
         for direction in Direction::BOTH {
             let at = direction as usize;
             let collected = std::mem::take(&mut self.collected[at]);
-            let mut known: HashMap<Collected, u32> = HashMap::new();
+            let mut known: Table<Collected, u32> = Table::default();
             for (group, mut collected) in (0..).zip(collected) {
-                collected.union += collected.tiers;
-                let facts = || collected.rules.iter().map(|rule| &self.facts[*rule as usize]);
-                let relative = facts().any(|facts| facts.relative);
-                let by_destination =
-                    direction == Direction::Ingress && facts().any(|facts| facts.by_destination);
-                collected.relative_to = if relative { self.groups.namespace(group) } else { None };
-                collected.destination = by_destination.then(|| self.groups.get(group).destination);
-                let fresh = number(list[at].len());
+                self.complete(&mut collected, group, direction);
                 let id = match known.get(&collected) {
                     Some(id) => *id,
                     None => {
-                        let program = self.program(&collected);
-                        list[at].push(program);
+                        let fresh = number(list[at].len());
+                        list[at].push(self.program(&collected));
                         known.insert(collected, fresh);
                         fresh
                     }
@@ -268,47 +202,76 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
         Programs { list, of_group, peer_sets: self.peer_sets }
     }
 
+    /// Adds what the rules want to know about the group.
+    fn complete(&self, collected: &mut Collected, group: u32, direction: Direction) {
+        collected.union += collected.tiers;
+        let (mut relative, mut by_destination) = (Relative::No, false);
+        for (first, end) in &collected.rules {
+            for facts in &self.facts[*first as usize..*end as usize] {
+                relative = relative.max(facts.relative);
+                by_destination |= facts.by_destination;
+            }
+        }
+        let namespace = self.groups.namespace(group);
+        collected.relative_to = match relative {
+            Relative::No => None,
+            Relative::Labels => namespace.map(|namespace| self.lookup.like(namespace)),
+            Relative::Own => namespace,
+        };
+        if by_destination && direction == Direction::Ingress {
+            collected.destination = Some(self.groups.get(group).destination);
+        }
+    }
+
     fn program(&mut self, collected: &Collected) -> Program {
-        let rules = collected.rules.iter().map(|rule| self.held(*rule, collected)).collect();
+        let rules = collected.rules.iter().flat_map(|(first, end)| *first..*end);
+        let rules = rules.map(|rule| self.held(rule, collected)).collect();
         Program { rules, tiers: collected.tiers, union: collected.union, isolated: collected.isolated }
     }
 
     fn held(&mut self, id: u32, collected: &Collected) -> Held {
         let facts = &self.facts[id as usize];
-        let (at, denies_all, relative) = (facts.at, facts.denies_all, facts.relative);
+        let (at, denies_all) = (facts.at, facts.denies_all);
+        let relative_to = collected.relative_to.filter(|_| facts.relative != Relative::No);
+        let destination = collected.destination.filter(|_| facts.by_destination);
+        let by_destination = facts.by_destination;
         // A rule without effect is in no program.
         let effect = facts.effect.unwrap_or(Effect::Act(Action::Deny));
         if denies_all {
             return Held { at, effect, peers: PeerSetId::ANYBODY, carried: Carried::Always(Traffics::ALL) };
         }
         let rule = &self.groups.context.snapshot.policies()[at.policy].rules[at.rule];
-        let key = (id, collected.relative_to.filter(|_| relative));
-        let peers = match self.peers_of.get(&key) {
+        let peers = match self.peers_of.get(&(id, relative_to)) {
             Some(known) => *known,
             None => {
-                let spans = self.lookup.peers(&rule.peers, key.1);
-                let set = self.peer_set(spans);
-                self.peers_of.insert(key, set);
+                let found = self.lookup.peers(&rule.peers, relative_to);
+                let set = self.peer_set(found);
+                self.peers_of.insert((id, relative_to), set);
                 set
             }
         };
-        let destination = collected.destination.map(|id| self.groups.destination(id).clone());
-        let carried = match (self.facts[id as usize].by_destination, destination) {
-            (true, None) => Carried::ByDestination,
-            (_, destination) => {
-                Carried::Always(carried(rule, &destination.unwrap_or_default(), &mut self.cells.traffics))
+        if by_destination && destination.is_none() {
+            return Held { at, effect, peers, carried: Carried::ByDestination };
+        }
+        let carried = match self.carried_of.get(&(id, destination)) {
+            Some(known) => *known,
+            None => {
+                let meant = destination.map(|id| self.groups.destination(id));
+                let none = Destination::default();
+                let traffic = carried(rule, meant.unwrap_or(&none), &mut self.cells.traffics);
+                self.carried_of.insert((id, destination), traffic);
+                traffic
             }
         };
-        Held { at, effect, peers, carried }
+        Held { at, effect, peers, carried: Carried::Always(carried) }
     }
 
-    fn peer_set(&mut self, spans: Spans) -> PeerSetId {
-        if let Some(known) = self.peer_ids.get(&spans) {
-            return *known;
-        }
-        let id = PeerSetId(number(self.peer_sets.len()));
-        self.peer_sets.push(spans.clone());
-        self.peer_ids.insert(spans, id);
+    fn peer_set(&mut self, found: Shared) -> PeerSetId {
+        let fresh = PeerSetId(number(self.peer_sets.len()));
+        let id = *self.peer_ids.entry(found).or_insert_with_key(|found| {
+            self.peer_sets.push(Spans::from(&**found));
+            fresh
+        });
         id
     }
 }
@@ -326,7 +289,8 @@ fn facts(context: &Context<'_>, at: RuleAt, rule: &Rule) -> Facts {
             TrafficMatches::Any => false,
             TrafficMatches::Of(matches) => matches.iter().any(depends_on_destination),
         };
-    Facts { at, effect, denies_all: unknown, relative: !unknown && are_relative(&rule.peers), by_destination }
+    let relative = if unknown { Relative::No } else { relative(&rule.peers) };
+    Facts { at, effect, denies_all: unknown, relative, by_destination }
 }
 
 fn depends_on_destination(one: &TrafficMatch) -> bool {

@@ -3,7 +3,7 @@
 //! Peers are intervals of classes, so that one sweep over their ends meets every combination of rules that some class
 //! is named by, once; what a combination comes to is remembered.
 
-use std::collections::HashMap;
+mod sweep;
 
 use palisade_model::policy::Action;
 use palisade_model::traffic::Protocol;
@@ -58,58 +58,6 @@ impl Row {
 // === impl Runner ===
 
 impl Runner<'_> {
-    /// What a program says about every class. `out` says whether the class is the destination.
-    pub fn row(&mut self, program: &Program, out: bool, classes: u32) -> Row {
-        // Where rules begin and end to be about somebody: (class, rule, begins).
-        let mut ends: Vec<(u32, u32, bool)> = Vec::new();
-        for (rule, held) in (0..).zip(&program.rules) {
-            for (first, last) in &*self.peers[held.peers.0 as usize] {
-                ends.push((*first, rule, true));
-                ends.push((last + 1, rule, false));
-            }
-        }
-        ends.sort_unstable();
-        let by_destination = out && program.rules.iter().any(|held| held.carried == Carried::ByDestination);
-        let mut known: HashMap<(Vec<u32>, DestinationId), CellId> = HashMap::new();
-        let mut active: Vec<u32> = Vec::new();
-        let mut runs: Vec<(u32, CellId)> = Vec::new();
-        let (mut class, mut next) = (0, 0);
-        while class < classes {
-            while let Some((_, rule, begins)) = ends.get(next).filter(|(at, ..)| *at <= class) {
-                match (active.binary_search(rule), begins) {
-                    (Err(at), true) => active.insert(at, *rule),
-                    (Ok(at), false) => {
-                        active.remove(at);
-                    }
-                    _ => {}
-                }
-                next += 1;
-            }
-            let mut until = ends.get(next).map_or(classes, |(at, ..)| (*at).min(classes));
-            let mut destination = DestinationId(0);
-            if by_destination {
-                destination = self.destinations[class as usize];
-                let alike = self.destinations[class as usize..until as usize].iter();
-                let alike = alike.take_while(|other| **other == destination).count();
-                until = class + u32::try_from(alike).unwrap_or(u32::MAX);
-            }
-            let key = (active.clone(), destination);
-            let cell = match known.get(&key) {
-                Some(cell) => *cell,
-                None => {
-                    let cell = self.run(program, &active, destination, |_, _| {});
-                    known.insert(key, cell);
-                    cell
-                }
-            };
-            if runs.last().is_none_or(|(_, last)| *last != cell) {
-                runs.push((class, cell));
-            }
-            class = until;
-        }
-        Row(runs.into())
-    }
-
     /// The rules of a program that are about a class.
     pub fn active(&self, program: &Program, class: u32) -> Vec<u32> {
         let names = |held: &Held| {

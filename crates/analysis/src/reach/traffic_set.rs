@@ -5,10 +5,11 @@
 //! list of intervals on that line. Two sets that hold the same are equal, so they are interned, and operations on them
 //! are remembered: a cluster of ten thousand policies has some hundred sets, and every cell of its matrix is a number.
 
-use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use palisade_model::traffic::{PortRange, Protocol, Traffic};
+
+use super::groups::Table;
 
 /// Places on the line for each protocol.
 const WIDTH: u32 = 1 << 16;
@@ -38,11 +39,17 @@ pub struct TrafficId(pub u32);
 pub struct Traffics {
     line: Line,
     sets: Vec<TrafficSet>,
-    ids: HashMap<TrafficSet, TrafficId>,
-    and: HashMap<(TrafficId, TrafficId), TrafficId>,
-    or: HashMap<(TrafficId, TrafficId), TrafficId>,
-    minus: HashMap<(TrafficId, TrafficId), TrafficId>,
+    ids: Table<TrafficSet, TrafficId>,
+    and: Remembered,
+    or: Remembered,
+    minus: Remembered,
 }
+
+/// What came of pairs of sets.
+type Remembered = Table<(TrafficId, TrafficId), TrafficId>;
+
+/// More pairs than this are not remembered: they can be worked out again.
+const MOST_REMEMBERED: usize = 1 << 22;
 
 // === impl Line ===
 
@@ -273,10 +280,10 @@ impl Traffics {
         let mut traffics = Traffics {
             line,
             sets: Vec::new(),
-            ids: HashMap::new(),
-            and: HashMap::new(),
-            or: HashMap::new(),
-            minus: HashMap::new(),
+            ids: Table::default(),
+            and: Table::default(),
+            or: Table::default(),
+            minus: Table::default(),
         };
         traffics.intern(TrafficSet::default());
         traffics.intern(all);
@@ -328,7 +335,7 @@ impl Traffics {
         }
         let set = self.set(a).and(self.set(b));
         let id = self.intern(set);
-        self.and.insert(key, id);
+        remember(&mut self.and, key, id);
         id
     }
 
@@ -346,7 +353,7 @@ impl Traffics {
         }
         let set = self.set(a).or(self.set(b));
         let id = self.intern(set);
-        self.or.insert(key, id);
+        remember(&mut self.or, key, id);
         id
     }
 
@@ -363,9 +370,16 @@ impl Traffics {
         }
         let set = self.set(a).minus(self.set(b));
         let id = self.intern(set);
-        self.minus.insert((a, b), id);
+        remember(&mut self.minus, (a, b), id);
         id
     }
+}
+
+fn remember(known: &mut Remembered, key: (TrafficId, TrafficId), id: TrafficId) {
+    if known.len() >= MOST_REMEMBERED {
+        known.clear();
+    }
+    known.insert(key, id);
 }
 
 #[cfg(test)]

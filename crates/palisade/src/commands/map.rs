@@ -10,7 +10,9 @@ use std::rc::Rc;
 
 use palisade_analysis::lint::dangling;
 use palisade_analysis::map::why::Why;
-use palisade_analysis::map::{Entry, Level, Map, NodeRow, Peer, Row, Select, connections};
+use palisade_analysis::map::{
+    Entry, Level, Map, NodeRow, Peer, Row, Select, connections, with_ingress_controller,
+};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_analysis::reach::traffic_set::{TrafficId, Traffics};
@@ -66,6 +68,7 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
         objects.names.entry(name).or_default().extend(addresses);
     }
     progress.step("working out who reaches whom", 0);
+    with_ingress_controller(&mut objects);
     let snapshot = Snapshot::new(objects);
     input.found.extend(dangling(&snapshot));
     let cuts = Cuts::of([&snapshot]);

@@ -127,7 +127,9 @@ fn with_files<'a>(first: &[&'a str], paths: &[&'a str]) -> Vec<&'a str> {
 pub fn check(paths: &[&str], input: &[u8]) -> Check {
     let run = palisade(&with_files(&["check", "--output", "json"], paths), input);
     let json: Value = serde_json::from_str(&run.out).unwrap_or_else(|error| panic!("{error}: {run:?}"));
-    let diagnostics = json["diagnostics"].as_array().unwrap().clone();
+    let mut diagnostics = json["diagnostics"].as_array().unwrap().clone();
+    // The clusters of these tests protect hardly anybody, which is not what they are about.
+    diagnostics.retain(|diagnostic| diagnostic["code"] != "L0122");
     let found = diagnostics.iter().map(|diagnostic| {
         let (line, column) = (diagnostic["line"].as_u64(), diagnostic["column"].as_u64());
         assert!(diagnostic["file"].as_str().is_some_and(|file| !file.is_empty()), "{diagnostic}");

@@ -1,0 +1,137 @@
+//! What policies ask about pods, and about destinations: nothing else tells them apart.
+
+use std::collections::BTreeSet;
+
+use palisade_model::cluster::{ContainerPort, Pod};
+use palisade_model::group::Members;
+use palisade_model::label::Labels;
+use palisade_model::policy::{Peer, Peers, PodSet, Subject, TrafficMatch, TrafficMatches};
+use palisade_model::snapshot::Snapshot;
+use palisade_model::traffic::Protocol;
+use smol_str::SmolStr;
+
+use super::{Destination, DestinationId, Table, number};
+
+/// What policies ask about pods.
+#[derive(Default)]
+pub(super) struct Asked<'s> {
+    keys: BTreeSet<&'s str>,
+    /// Whether service accounts matter.
+    pub accounts: bool,
+    ports: BTreeSet<&'s str>,
+}
+
+/// What was asked about destinations, each once.
+#[derive(Debug)]
+pub(super) struct Destinations {
+    pub list: Vec<Destination>,
+    ids: Table<Destination, DestinationId>,
+}
+
+// === impl Asked ===
+
+impl<'s> Asked<'s> {
+    pub(super) fn by(snapshot: &'s Snapshot) -> Self {
+        let mut asked = Asked::default();
+        for policy in snapshot.policies() {
+            for isolation in &policy.isolations {
+                asked.subjects(snapshot, &isolation.subjects);
+            }
+            for rule in &policy.rules {
+                asked.subjects(snapshot, &rule.subjects);
+                if let Peers::Of(peers) = &rule.peers {
+                    for peer in peers {
+                        match peer {
+                            Peer::Pods(set) => asked.set(set),
+                            Peer::Group(group) => asked.members(snapshot.group(group).unwrap_or_default()),
+                            _ => {}
+                        }
+                    }
+                }
+                if let TrafficMatches::Of(matches) = &rule.traffic {
+                    matches.iter().for_each(|one| asked.traffic(one));
+                }
+            }
+        }
+        asked
+    }
+
+    fn subjects(&mut self, snapshot: &'s Snapshot, subjects: &'s [Subject]) {
+        for subject in subjects {
+            match subject {
+                Subject::Pods(set) => self.set(set),
+                Subject::Group { group, .. } => self.members(snapshot.group(group).unwrap_or_default()),
+                Subject::Nodes(_) | Subject::Service(_) => {}
+            }
+        }
+    }
+
+    fn members(&mut self, members: &'s [Members]) {
+        for member in members {
+            if let Members::Pods(set) = member {
+                self.set(set);
+            }
+        }
+    }
+
+    fn set(&mut self, set: &'s PodSet) {
+        self.keys.extend(set.pods.requirements().iter().map(|requirement| requirement.key.as_str()));
+        self.accounts |= set.account.is_some();
+    }
+
+    fn traffic(&mut self, one: &'s TrafficMatch) {
+        match one {
+            TrafficMatch::Named(_, name) => {
+                self.ports.insert(name);
+            }
+            TrafficMatch::From(_, of) => self.traffic(of),
+            _ => {}
+        }
+    }
+
+    /// The labels that some selector asks for.
+    pub(super) fn labels(&self, labels: &'s Labels) -> Vec<(&'s str, &'s str)> {
+        labels.iter().filter(|(key, _)| self.keys.contains(key)).collect()
+    }
+
+    /// What rules ask about the pod as a destination.
+    pub(super) fn destination(&self, pod: &Pod) -> Destination {
+        if self.ports.is_empty() || pod.ports.is_empty() {
+            return Destination::default();
+        }
+        let named = |port: &ContainerPort| {
+            let name = port.name.as_ref().filter(|name| self.ports.contains(name.as_str()))?;
+            // The first one of a name counts.
+            (pod.named_port(name, port.protocol) == Some(port.number))
+                .then(|| (name.clone(), port.protocol, port.number))
+        };
+        let mut ports: Vec<(SmolStr, Protocol, u16)> = pod.ports.iter().filter_map(named).collect();
+        ports.sort();
+        ports.dedup();
+        Destination { ports, multicast: None }
+    }
+}
+
+// === impl Destinations ===
+
+impl Default for Destinations {
+    fn default() -> Self {
+        let ids = Table::from_iter([(Destination::default(), Destinations::PLAIN)]);
+        Destinations { list: vec![Destination::default()], ids }
+    }
+}
+
+impl Destinations {
+    /// Nothing that any rule asks about.
+    pub(super) const PLAIN: DestinationId = DestinationId(0);
+
+    pub(super) fn id(&mut self, destination: Destination) -> DestinationId {
+        if let Some(id) = self.ids.get(&destination) {
+            return *id;
+        }
+        let id = DestinationId(number(self.list.len()));
+        self.list.push(destination.clone());
+        self.ids.insert(destination, id);
+        id
+    }
+}

@@ -1,0 +1,135 @@
+//! Sorts rules by whom they apply to, stage after stage.
+//!
+//! The rules of a policy mostly follow each other in all respects: they are handed to their subjects as one piece, so that
+//! a policy of ten thousand rules costs each of its subjects as much as one of one rule.
+
+use std::sync::Arc;
+
+use palisade_model::policy::{Action, Direction, Placement, Rule, Subject};
+use palisade_model::snapshot::{RankedRule, Stage};
+
+use super::{Builder, Collected, Effect, rule_numbers};
+use crate::reach::groups::number;
+use crate::reach::members::Shared;
+
+/// Rules in a row with the same subjects, not handed to them yet.
+struct Piece<'s> {
+    subjects: &'s Arc<[Subject]>,
+    first: u32,
+    end: u32,
+}
+
+/// Where such a row of rules goes when it ends.
+struct Pieces<'s> {
+    /// One for each direction, if there is any.
+    open: [Option<Piece<'s>>; 2],
+    /// Whether hosts can be subjects.
+    hosts: bool,
+    /// Counts the rules of the stage.
+    count: fn(&mut Collected, usize),
+}
+
+// === impl Builder ===
+
+impl<'s> Builder<'_, '_, 's> {
+    /// Sorts the rules of all stages.
+    pub(super) fn collect(&mut self) {
+        let snapshot = self.groups.context.snapshot;
+        let numbers = rule_numbers(&self.groups.context);
+        let id = |ranked: &RankedRule| numbers[ranked.policy] + number(ranked.rule);
+        let mut pieces = Pieces::new(true, |collected, count| collected.tiers += count);
+        for ranked in snapshot.rules_of(Stage::Tiers) {
+            self.tier(ranked, id(ranked), &mut pieces);
+        }
+        self.close(&mut pieces);
+        // NetworkPolicies select pods: hosts, which are numbered after them, have no such stage.
+        let pods = self.groups.hosts().start;
+        let mut pieces = Pieces::new(false, |collected, count| collected.union += count);
+        let placed = snapshot.policies().iter().zip(&numbers);
+        for (policy, first) in placed.filter(|(policy, _)| policy.placement == Placement::Union) {
+            for isolation in &policy.isolations {
+                for (first, last) in &*self.subjects(&isolation.subjects) {
+                    for group in *first..(*last + 1).min(pods) {
+                        self.collected[isolation.direction as usize][group as usize].isolated = true;
+                    }
+                }
+            }
+            for (rule, id) in policy.rules.iter().zip(*first..) {
+                let facts = &self.facts[id as usize];
+                // Only what surely matches allows.
+                if !facts.denies_all && facts.effect.is_some() {
+                    self.add(rule, id, &mut pieces);
+                }
+            }
+        }
+        self.close(&mut pieces);
+        let mut pieces = Pieces::new(true, |_, _| {});
+        for ranked in snapshot.rules_of(Stage::Baseline) {
+            self.tier(ranked, id(ranked), &mut pieces);
+        }
+        self.close(&mut pieces);
+    }
+
+    fn tier(&mut self, ranked: &RankedRule, id: u32, pieces: &mut Pieces<'s>) {
+        let facts = &mut self.facts[id as usize];
+        // Where a policy comes that names no tier there is, nobody can say: it does not allow, and it does not pass.
+        if ranked.unplaced && !facts.denies_all {
+            facts.effect = match facts.effect {
+                Some(Effect::Act(Action::Allow) | Effect::AllowTcp) => None,
+                Some(Effect::Act(Action::Pass)) => Some(Effect::Act(Action::Deny)),
+                other => other,
+            };
+        }
+        if facts.effect.is_some() {
+            let rule = &self.groups.context.snapshot.policies()[ranked.policy].rules[ranked.rule];
+            self.add(rule, id, pieces);
+        }
+    }
+
+    fn add(&mut self, rule: &'s Rule, id: u32, pieces: &mut Pieces<'s>) {
+        let direction = rule.direction;
+        match &mut pieces.open[direction as usize] {
+            Some(open) if open.end == id && Arc::ptr_eq(open.subjects, &rule.subjects) => open.end += 1,
+            open => {
+                let fresh = Piece { subjects: &rule.subjects, first: id, end: id + 1 };
+                if let Some(whole) = open.replace(fresh) {
+                    self.hand_over(&whole, direction, pieces);
+                }
+            }
+        }
+    }
+
+    fn close(&mut self, pieces: &mut Pieces<'s>) {
+        for direction in Direction::BOTH {
+            if let Some(whole) = pieces.open[direction as usize].take() {
+                self.hand_over(&whole, direction, pieces);
+            }
+        }
+    }
+
+    fn hand_over(&mut self, piece: &Piece<'s>, direction: Direction, pieces: &Pieces<'s>) {
+        let hosts = self.groups.hosts();
+        let end = if pieces.hosts { hosts.end } else { hosts.start };
+        for (first, last) in &*self.subjects(piece.subjects) {
+            for group in *first..(*last + 1).min(end) {
+                let collected = &mut self.collected[direction as usize][group as usize];
+                collected.rules.push((piece.first, piece.end));
+                (pieces.count)(collected, (piece.end - piece.first) as usize);
+            }
+        }
+    }
+
+    /// Whom subjects mean. The rules of a policy share theirs.
+    fn subjects(&mut self, subjects: &'s Arc<[Subject]>) -> Shared {
+        let found = self.meant.entry(Arc::as_ptr(subjects).cast());
+        Shared::clone(found.or_insert_with(|| self.lookup.subjects(subjects)))
+    }
+}
+
+// === impl Pieces ===
+
+impl Pieces<'_> {
+    fn new(hosts: bool, count: fn(&mut Collected, usize)) -> Self {
+        Pieces { open: [None, None], hosts, count }
+    }
+}

@@ -1,0 +1,283 @@
+//! Lints about what rules decide: each in a small cluster that has it and in one that nearly has; and in random ones, where
+//! taking out all that is reported changes no verdict.
+
+// clippy.toml lets tests unwrap, and does not know that all of this file is one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../../engine/tests/pool/mod.rs"]
+mod pool;
+#[path = "../../engine/tests/walk/mod.rs"]
+mod walk;
+#[path = "../../engine/tests/world/mod.rs"]
+mod world;
+
+use std::collections::BTreeMap;
+
+use palisade_analysis::lint::lint;
+use palisade_dialects::load::load;
+use palisade_dialects::source::Limits;
+use palisade_dialects::source::tree::Source;
+use palisade_dialects::world::World;
+use palisade_engine::Item;
+use palisade_model::cluster::Pod;
+use palisade_model::diagnostic::Diagnostic;
+use palisade_model::options::Options;
+use palisade_model::policy::{Policy, Rule};
+use palisade_model::snapshot::Snapshot;
+use palisade_model::verdicts::Verdicts;
+
+use pool::{Dice, pool};
+use world::{State, flows, objects, traffic};
+
+fn check(text: &str) -> Vec<Diagnostic> {
+    let source = Source::new("t.yaml", text);
+    let (mut world, mut found) = (World::default(), Vec::new());
+    load(&source, &Limits::default(), &mut world, &mut found);
+    assert!(found.is_empty(), "{found:#?}");
+    lint(&Snapshot::new(world.into_objects()))
+}
+
+fn pod(name: &str, at: u8) -> String {
+    format!(
+        "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: x, labels: {{app: {name}}}}}, spec: {{containers: [{{name: c}}]}}, status: {{podIP: 10.0.0.{at}}}}}\n"
+    )
+}
+
+/// Two pods of namespace x.
+fn pods() -> String {
+    pod("a", 1) + &pod("b", 2)
+}
+
+fn policy(name: &str, spec: &str) -> String {
+    format!(
+        "---\n{{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: {name}, namespace: x}}, spec: {{{spec}}}}}\n"
+    )
+}
+
+fn admin(name: &str, priority: u32, ingress: &str) -> String {
+    format!(
+        "---\n{{apiVersion: policy.networking.k8s.io/v1alpha1, kind: AdminNetworkPolicy, metadata: {{name: {name}}}, spec: {{priority: {priority}, subject: {{namespaces: {{}}}}, ingress: [{ingress}]}}}}\n"
+    )
+}
+
+fn baseline(ingress: &str) -> String {
+    format!(
+        "---\n{{apiVersion: policy.networking.k8s.io/v1alpha1, kind: BaselineAdminNetworkPolicy, metadata: {{name: default}}, spec: {{subject: {{namespaces: {{}}}}, ingress: [{ingress}]}}}}\n"
+    )
+}
+
+const ALL: &str = "from: [{namespaces: {}}]";
+const FROM_B: &str = "from: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: b}}}}]";
+const NOT_A: &str = "from: [{pods: {namespaceSelector: {}, podSelector: {matchExpressions: [{key: app, operator: NotIn, values: [a]}]}}}]";
+const WEB: &str = "ports: [{portNumber: {protocol: TCP, port: 80}}]";
+
+/// One line a case: the text, the code and the field where it is found (and nowhere else), and words of the message;
+/// or that it is not.
+macro_rules! finds {
+    ($($name:ident: $text:expr => $code:literal $($field:literal $words:expr),*;)*) => {$(
+        #[test]
+        fn $name() {
+            let found = check(&$text);
+            assert!(found.iter().all(|one| one.location.is_some() && one.subject.is_some()), "{found:#?}");
+            let of: Vec<&Diagnostic> = found.iter().filter(|one| one.code.id == $code).collect();
+            let got: Vec<&str> = of.iter().map(|one| one.field.as_str()).collect();
+            let want: Vec<(&str, Vec<&str>)> = vec![$(($field, $words.to_vec())),*];
+            assert_eq!(got, want.iter().map(|(field, _)| *field).collect::<Vec<_>>(), "{found:#?}");
+            for (one, (_, words)) in of.iter().zip(want) {
+                assert!(one.help.is_some(), "{one:#?}");
+                words.iter().for_each(|words| assert!(one.message.contains(*words), "{words}: {}", one.message));
+            }
+        }
+    )*};
+}
+
+finds! {
+    a_rule_behind_a_wider_one: pods() + &admin("p", 1, &format!("{{action: Deny, {ALL}}}, {{action: Deny, {FROM_B}}}"))
+        => "L0118" "spec.ingress[1]" ["whatever pods there are", "ingress rule 0 of AdminNetworkPolicy p"];
+    a_rule_behind_one_for_some_ports: pods() + &admin("p", 1, &format!("{{action: Deny, {ALL}, {WEB}}}, {{action: Deny, {FROM_B}}}"))
+        => "L0118";
+    a_rule_behind_one_that_happens_to_be_wider: pods() + &admin("p", 1, &format!("{{action: Deny, {FROM_B}}}, {{action: Deny, {NOT_A}}}"))
+        => "L0118" "spec.ingress[1]" ["for the pods there are", "x/b -> x/a tcp/80"];
+    a_rule_behind_two_that_are_wider_together: pods() + &admin("p", 1, &format!("{{action: Deny, {FROM_B}}}, {{action: Pass, {NOT_A}}}")) + &admin("q", 2, &format!("{{action: Allow, {FROM_B}}}, {{action: Deny, {FROM_B}, {WEB}}}"))
+        => "L0118" "spec.ingress[1]" ["for the pods"], "spec.ingress[1]" ["whatever pods"];
+    a_dead_rule_needs_no_pods: admin("p", 1, &format!("{{action: Deny, {ALL}}}, {{action: Deny, {FROM_B}}}"))
+        => "L0118" "spec.ingress[1]" ["whatever pods there are"];
+    a_rule_of_a_new_sort_of_pods_is_not_dead: admin("p", 1, &format!("{{action: Deny, {FROM_B}}}, {{action: Deny, {NOT_A}}}"))
+        => "L0118";
+
+    allowed_and_refused_before: pods() + &admin("p", 1, &format!("{{action: Deny, {ALL}}}")) + &policy("q", "podSelector: {matchLabels: {app: a}}, ingress: [{from: [{podSelector: {matchLabels: {app: b}}}]}]")
+        => "L0119" "spec.ingress[0]" ["refused by ingress rule 0 of AdminNetworkPolicy p", "x/b -> x/a tcp/80", "whatever pods there are"];
+    allowed_and_refused_in_part: pods() + &admin("p", 1, &format!("{{action: Deny, {ALL}, {WEB}}}")) + &policy("q", "podSelector: {matchLabels: {app: a}}, ingress: [{from: [{podSelector: {matchLabels: {app: b}}}]}]")
+        => "L0119";
+    refused_and_allowed_before: pods() + &admin("p", 1, &format!("{{action: Allow, {ALL}}}")) + &baseline(&format!("{{action: Deny, {FROM_B}}}"))
+        => "L0119" "spec.ingress[0]" ["allowed by ingress rule 0 of AdminNetworkPolicy p"];
+    a_baseline_behind_network_policies: pods() + &baseline(&format!("{{action: Allow, {FROM_B}}}")) + &policy("q", "podSelector: {}")
+        => "L0119";
+
+    a_rule_that_another_includes: pods() + &policy("p", "podSelector: {}, ingress: [{from: [{podSelector: {matchLabels: {app: b}}}]}, {from: [{ipBlock: {cidr: 10.9.0.0/16}}]}]") + &policy("q", "podSelector: {}, ingress: [{from: [{podSelector: {}}]}]")
+        => "L0120" "spec.ingress[0]" ["ingress rule 0 of NetworkPolicy x/q"];
+    two_rules_alike_are_one_too_many: pods() + &policy("p", "podSelector: {}, ingress: [{from: [{podSelector: {matchLabels: {app: b}}}]}, {from: [{podSelector: {matchLabels: {app: b}}}]}]")
+        => "L0120" "spec.ingress[1]" ["ingress rule 0 of NetworkPolicy x/p"];
+    a_rule_for_more_ports: pods() + &policy("p", "podSelector: {}, ingress: [{from: [{podSelector: {matchLabels: {app: b}}}]}, {from: [{podSelector: {}}], ports: [{port: 80}]}]")
+        => "L0120";
+    an_admin_rule_that_a_later_one_repeats: pods() + &admin("p", 1, &format!("{{action: Deny, {FROM_B}}}, {{action: Deny, {ALL}}}"))
+        => "L0120" "spec.ingress[0]" ["ingress rule 1 of AdminNetworkPolicy p"];
+    an_admin_rule_that_guards_against_network_policies: pods() + &admin("p", 1, &format!("{{action: Deny, {FROM_B}}}")) + &policy("q", "podSelector: {}")
+        => "L0120";
+
+    a_policy_that_another_includes: pods() + &policy("p", "podSelector: {matchLabels: {app: a}}, ingress: [{from: [{podSelector: {matchLabels: {app: b}}}]}]") + &policy("q", "podSelector: {}, ingress: [{from: [{podSelector: {}}]}]")
+        => "L0121" "spec" ["NetworkPolicy x/q"];
+    a_default_deny_is_for_pods_to_come: pods() + &policy("p", "podSelector: {}") + &policy("q", "podSelector: {matchExpressions: [{key: app, operator: In, values: [a, b]}]}, ingress: [{ports: [{port: 80}]}]")
+        => "L0121";
+    a_default_deny_beside_a_policy_for_the_same_pods: pods() + &policy("p", "podSelector: {}") + &policy("q", "podSelector: {}, ingress: [{ports: [{port: 80}]}]")
+        => "L0121";
+    two_default_denies: pods() + &policy("p", "podSelector: {}") + &policy("q", "podSelector: {}")
+        => "L0121" "spec" ["NetworkPolicy x/p"];
+    a_policy_that_isolates_in_the_other_direction: pods() + &policy("p", "podSelector: {}") + &policy("q", "podSelector: {}, policyTypes: [Ingress, Egress], egress: [{ports: [{port: 53, protocol: UDP}]}]")
+        => "L0121" "spec" ["NetworkPolicy x/q"];
+
+    nothing_protects_a_workload: pods() + &policy("p", "podSelector: {matchLabels: {app: a}}")
+        => "L0122" "metadata.name" ["1 workload of namespace x: b", "203.0.113.7 -> x/b tcp/80"];
+    selected_is_not_protected: pods() + &admin("p", 1, &format!("{{action: Allow, {ALL}}}"))
+        => "L0122" "metadata.name" ["2 workloads of namespace x: a, b"];
+    refusing_something_protects: pods() + &admin("p", 1, &format!("{{action: Deny, {ALL}, {WEB}}}"))
+        => "L0122";
+    without_a_policy_nobody_is_told: pods() => "L0122";
+
+    everybody_on_every_port: pods() + &policy("p", "podSelector: {}, ingress: [{}]")
+        => "L0123" "spec.ingress[0]" ["203.0.113.7 -> x/a tcp/80"];
+    all_addresses_on_every_port: pods() + &policy("p", "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.0.0.0/8]}}]}]")
+        => "L0123" "spec.ingress[0]" ["203.0.113.7 -> x/a tcp/80"];
+    everybody_on_one_port: pods() + &policy("p", "podSelector: {}, ingress: [{ports: [{port: 443}]}]")
+        => "L0123";
+    everybody_but_who_is_refused_before: pods() + "---\n{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {name: r}, spec: {priority: 1, tier: securityops, appliedTo: [{podSelector: {}}], ingress: [{action: Drop, from: [{ipBlock: {cidr: 0.0.0.0/0}}, {ipBlock: {cidr: '::/0'}}]}]}}\n" + &policy("p", "podSelector: {}, ingress: [{}]")
+        => "L0123";
+    everything_to_everywhere: pods() + &policy("p", "podSelector: {}, policyTypes: [Egress], egress: [{}]")
+        => "L0124" "spec.egress[0]" ["x/a -> 203.0.113.7 tcp/80"];
+    dns_to_everywhere: pods() + &policy("p", "podSelector: {}, policyTypes: [Egress], egress: [{ports: [{port: 53, protocol: UDP}]}]")
+        => "L0124";
+
+    pass_to_nobody: pods() + &admin("p", 1, &format!("{{action: Pass, {FROM_B}}}, {{action: Deny, {ALL}}}"))
+        => "L0125" "spec.ingress[0]" ["x/b -> x/a tcp/80"];
+    pass_to_a_network_policy: pods() + &admin("p", 1, &format!("{{action: Pass, {FROM_B}}}, {{action: Deny, {ALL}}}")) + &policy("q", "podSelector: {matchLabels: {app: a}}")
+        => "L0125";
+    pass_to_the_baseline: pods() + &admin("p", 1, &format!("{{action: Pass, {FROM_B}}}")) + &baseline(&format!("{{action: Deny, {ALL}, {WEB}}}"))
+        => "L0125";
+    pass_to_a_baseline_about_others: pods() + &admin("p", 1, &format!("{{action: Pass, {FROM_B}}}")) + &baseline("{action: Deny, from: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: a}}}}]}")
+        => "L0125" "spec.ingress[0]" ["x/b -> x/a tcp/80"];
+}
+
+/// Codes of what can be taken out.
+const SUPERFLUOUS: [&str; 4] = ["L0118", "L0119", "L0120", "L0121"];
+
+/// The state without all that is reported.
+fn without(state: &State, found: &[&Diagnostic]) -> State {
+    let is_about = |finding: &Diagnostic, policy: &Policy| {
+        let subject = finding.subject.as_ref().unwrap();
+        (&subject.kind, &subject.namespace, &subject.name)
+            == (&policy.object.kind, &policy.object.namespace, &policy.object.name)
+    };
+    let mut less = state.clone();
+    for finding in found {
+        // Two APIs have a NetworkPolicy: the place tells.
+        let is_rule = |rule: &Rule, policy: &Policy| {
+            is_about(finding, policy)
+                && finding.field == format!("spec.{}[{}]", rule.direction, rule.index)
+                && rule.at.as_ref().or(policy.object.at.as_ref()) == finding.location.as_ref()
+        };
+        let mut taken = 0;
+        less.retain(|_, item| match item {
+            Item::Policy(policy) if finding.code.id == "L0121" => {
+                let gone = is_about(finding, policy) && policy.object.at == finding.location;
+                taken += usize::from(gone);
+                !gone
+            }
+            _ => true,
+        });
+        for item in less.values_mut() {
+            if let Item::Policy(policy) = item {
+                let owned = policy.clone();
+                let before = policy.rules.len();
+                policy.rules.retain(|rule| !is_rule(rule, &owned));
+                taken += before - policy.rules.len();
+            }
+        }
+        // Of a policy that is gone as a whole, a dead rule may have been reported, too.
+        assert!(taken <= 1, "{finding:#?}");
+    }
+    less
+}
+
+/// How many verdicts stay as they are; all of them, or it panics.
+fn stays(state: &State, less: &State, found: &[&Diagnostic]) -> usize {
+    let (before, after) = (Snapshot::new(objects(state)), Snapshot::new(objects(less)));
+    let options = Options::default();
+    let (said, says) = (Verdicts::new(&before, &options), Verdicts::new(&after, &options));
+    let flows = flows(&before, &traffic());
+    for flow in &flows {
+        assert_eq!(said.verdict(flow), says.verdict(flow), "{flow:?}\n{found:#?}");
+    }
+    flows.len()
+}
+
+/// More pods, with labels put together from those of others, in namespaces old and new.
+fn more_pods(state: &State, dice: &mut Dice) -> State {
+    let mut more = state.clone();
+    let pods: Vec<Pod> = pool()
+        .into_iter()
+        .flatten()
+        .filter_map(|item| match item {
+            Item::Pod(pod) => Some(pod),
+            _ => None,
+        })
+        .collect();
+    for at in 0..12 {
+        let (one, other) = (&pods[dice.roll(pods.len())], &pods[dice.roll(pods.len())]);
+        let mut pod = one.clone();
+        pod.name = format!("more-{at}").into();
+        pod.addresses.clear();
+        pod.namespace = other.namespace.clone();
+        if dice.roll(4) == 0 {
+            pod.namespace = "new".into();
+        }
+        for (key, value) in other.labels.iter().filter(|_| at % 2 == 0) {
+            pod.labels.set(key.into(), value.into());
+        }
+        let item = Item::Pod(pod);
+        more.insert(item.key(), item);
+    }
+    more
+}
+
+#[test]
+fn what_is_superfluous_can_be_taken_out_at_once() {
+    let pool = pool();
+    let mut asked = 0;
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut ever = 0;
+    for seed in 0..120 {
+        let mut dice = Dice(seed);
+        let mut state: State = BTreeMap::new();
+        for versions in &pool {
+            if dice.roll(4) > 0 {
+                let item = versions[dice.roll(versions.len())].clone();
+                state.insert(item.key(), item);
+            }
+        }
+        let found = lint(&Snapshot::new(objects(&state)));
+        let found: Vec<&Diagnostic> = found.iter().filter(|one| SUPERFLUOUS.contains(&one.code.id)).collect();
+        found.iter().for_each(|one| *seen.entry(one.code.id).or_default() += 1);
+        if found.is_empty() {
+            continue;
+        }
+        asked += stays(&state, &without(&state, &found), &found);
+        let dead: Vec<&Diagnostic> =
+            found.into_iter().filter(|one| one.message.contains("whatever pods there are")).collect();
+        if !dead.is_empty() {
+            ever += dead.len();
+            let state = more_pods(&state, &mut dice);
+            asked += stays(&state, &without(&state, &dead), &dead);
+        }
+    }
+    assert!(asked > 10_000 && seen.len() >= 2 && ever > 0, "{asked} {ever} {seen:?}");
+}
