@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use palisade_nftables::kernel::Connection;
 use palisade_nftables::patch::Patch;
-use palisade_nftables::program::{Hook, Name, Program, SCTP, TCP, UDP, Value, Verdict};
+use palisade_nftables::program::{Hook, Program, SCTP, TCP, UDP, Value, Verdict};
 use palisade_nftables::walk::{Packet, WalkError};
 
 /// Which connections a patch can mean another verdict for.
@@ -32,11 +32,11 @@ const MANY: usize = 256;
 // === impl Touched ===
 
 impl Touched {
-    /// What a patch touches of a program that had these chains.
-    pub fn by(patch: &Patch, chains: &BTreeSet<Name>) -> Touched {
+    /// What a patch touches.
+    pub fn by(patch: &Patch) -> Touched {
         // Chains and sets that come are reached through those that were there: by a rule, which makes it another chain, or
-        // by an element.
-        if patch.chains.keys().any(|chain| chains.contains(chain)) {
+        // by an element. Only a base chain is reached by itself.
+        if !patch.changed.is_empty() || patch.chains.values().any(|chain| chain.hook.is_some()) {
             return Touched::Anything;
         }
         let mut addresses = BTreeSet::new();
@@ -119,7 +119,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use palisade_nftables::kernel::End;
-    use palisade_nftables::program::{Chain, Match, Rule, Set};
+    use palisade_nftables::program::{Chain, Match, Name, Rule, Set};
 
     use super::*;
 
@@ -147,29 +147,30 @@ mod tests {
 
     #[test]
     fn a_patch_touches_what_its_elements_are_about() {
-        let chains = BTreeSet::from([Name::from("forward")]);
-        let touched = Touched::by(&Patch { join: element("10.0.0.1"), ..Patch::default() }, &chains);
+        let touched = Touched::by(&Patch { join: element("10.0.0.1"), ..Patch::default() });
         assert!(touched.holds(&connection("10.0.0.1", "10.0.0.9", "10.0.0.9")));
         assert!(touched.holds(&connection("10.0.0.8", "10.0.0.1", "10.0.0.9")));
         assert!(touched.holds(&connection("10.0.0.8", "10.0.0.9", "10.0.0.1")));
         assert!(!touched.holds(&connection("10.0.0.8", "10.0.0.9", "10.0.0.9")));
         let ports = (Value::Number(80), Value::Number(80));
         let ports = BTreeMap::from([("m".into(), BTreeMap::from([(vec![ports], None)]))]);
-        assert_eq!(Touched::by(&Patch { leave: ports, ..Patch::default() }, &chains), Touched::Anything);
+        assert_eq!(Touched::by(&Patch { leave: ports, ..Patch::default() }), Touched::Anything);
     }
 
     #[test]
     fn what_nothing_leads_to_touches_nothing() {
-        let chains = BTreeSet::from([Name::from("forward"), "old".into()]);
         let patch = Patch {
             chains: BTreeMap::from([("new".into(), Chain::default())]),
             no_chains: BTreeSet::from(["old".into()]),
             counters: BTreeSet::from(["ct".into()]),
             ..Patch::default()
         };
-        assert_eq!(Touched::by(&patch, &chains), Touched::Nothing);
-        let patch = Patch { chains: BTreeMap::from([("forward".into(), Chain::default())]), ..patch };
-        assert_eq!(Touched::by(&patch, &chains), Touched::Anything);
+        assert_eq!(Touched::by(&patch), Touched::Nothing);
+        let base = Chain { hook: Some(Hook::Output), rules: Vec::new() };
+        let hooked = Patch { chains: BTreeMap::from([("output".into(), base)]), ..patch.clone() };
+        assert_eq!(Touched::by(&hooked), Touched::Anything);
+        let changed = Patch { changed: BTreeMap::from([("forward".into(), Chain::default())]), ..patch };
+        assert_eq!(Touched::by(&changed), Touched::Anything);
     }
 
     #[test]

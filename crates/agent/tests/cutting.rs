@@ -3,42 +3,22 @@
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod heard;
+#[path = "../../engine/tests/written/mod.rs"]
+mod written;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_agent::{Done, Enforcement, Remembered, Wrote};
-use palisade_dialects::load::load;
-use palisade_dialects::source::Limits;
-use palisade_dialects::source::tree::Source;
-use palisade_dialects::world::World;
-use palisade_engine::delta::Delta;
-use palisade_engine::view::View;
-use palisade_engine::{Engine, Key};
-use palisade_model::snapshot::Snapshot;
-use palisade_nftables::kernel::{Connection, End, Fake, Kernel, KernelError};
+use palisade_nftables::kernel::{Connection, Fake, Kernel, KernelError};
 use palisade_nftables::program::{SCTP, TCP, Value, Verdict};
 
-#[derive(Default)]
-struct Followed {
-    engine: Engine,
-    known: BTreeSet<Key>,
-    view: View,
-}
+use written::Followed;
 
-impl Followed {
-    fn take(&mut self, text: &str) -> Vec<Delta> {
-        let (mut world, mut found) = (World::default(), Vec::new());
-        load(&Source::new("world.yaml", text), &Limits::default(), &mut world, &mut found);
-        assert!(found.is_empty(), "{found:#?}");
-        let objects = world.into_objects();
-        let (known, deltas) = self.engine.relist(&self.known, &objects, &Snapshot::new(objects.clone()));
-        self.known = known;
-        deltas.iter().flat_map(|delta| self.view.follow_for(delta, &["n1"]).unwrap()).collect()
-    }
-
-    fn begin(&self, kernel: Fake, remembered: Option<&Remembered>) -> (Enforcement<Fake>, Done) {
-        let part = self.view.part_of("n1");
-        Enforcement::begin(part, "n1", BTreeMap::new(), BTreeSet::new(), kernel, remembered)
-    }
+/// Begins to enforce what a source has come to.
+fn begin(source: &Followed, kernel: Fake, remembered: Option<&Remembered>) -> (Enforcement<Fake>, Done) {
+    let part = source.view.part_of("n1");
+    Enforcement::begin(part, "n1", BTreeMap::new(), BTreeSet::new(), kernel, remembered)
 }
 
 /// A pod db, and policies for it: from whom, over what.
@@ -57,16 +37,7 @@ fn world(rules: &[(&str, &str)]) -> String {
 }
 
 fn connection(protocol: u8, from: &str, port: u16) -> Connection {
-    let end = |text: &str, port| End { address: text.parse().unwrap(), port };
-    Connection {
-        protocol,
-        source: end(from, 40_000),
-        original: end("10.0.0.2", port),
-        destination: end("10.0.0.2", port),
-        seen: end(from, 40_000),
-        icmp: None,
-        zone: 0,
-    }
+    heard::connection(protocol, from, "10.0.0.2", port)
 }
 
 const ALLOWED: &str = "10.9.0.0/16";
@@ -78,8 +49,8 @@ fn known(force: &mut Enforcement<Fake>) -> BTreeSet<Connection> {
 #[test]
 fn when_a_table_is_taken_over() {
     let mut source = Followed::default();
-    source.take(&world(&[(ALLOWED, "{port: 80}")]));
-    let (mut force, _) = source.begin(Fake::new(), None);
+    source.take(&world(&[(ALLOWED, "{port: 80}")]), "n1");
+    let (mut force, _) = begin(&source, Fake::new(), None);
     force.settle();
     let remembered = force.remembered().unwrap();
     let mut kernel = std::mem::take(force.kernel());
@@ -87,7 +58,7 @@ fn when_a_table_is_taken_over() {
     kernel.connect(denied);
     kernel.connect(allowed);
     // Its enforcer was killed before it had cut.
-    let (mut next, done) = source.begin(kernel, Some(&remembered));
+    let (mut next, done) = begin(&source, kernel, Some(&remembered));
     assert_eq!((done.wrote, done.cut), (Wrote::Nothing, 1));
     assert_eq!(known(&mut next), BTreeSet::from([allowed]));
 }
@@ -95,7 +66,7 @@ fn when_a_table_is_taken_over() {
 #[test]
 fn a_table_is_taken_over_only_if_it_is_all_there() {
     let mut source = Followed::default();
-    source.take(&world(&[(ALLOWED, "{port: 80}")]));
+    source.take(&world(&[(ALLOWED, "{port: 80}")]), "n1");
     let wrong: [fn(&mut Remembered, &mut Fake); 4] = [
         |remembered, _| remembered.program.push('x'),
         |remembered, _| remembered.structure.push('x'),
@@ -119,12 +90,12 @@ fn a_table_is_taken_over_only_if_it_is_all_there() {
         },
     ];
     for change in wrong {
-        let (mut force, _) = source.begin(Fake::new(), None);
+        let (mut force, _) = begin(&source, Fake::new(), None);
         force.settle();
         let mut remembered = force.remembered().unwrap();
         let mut kernel = std::mem::take(force.kernel());
         change(&mut remembered, &mut kernel);
-        let (mut next, done) = source.begin(kernel, Some(&remembered));
+        let (mut next, done) = begin(&source, kernel, Some(&remembered));
         assert_eq!(done.wrote, Wrote::Replace);
         assert_eq!(next.kernel().program(), Some(force.live().program()));
     }
@@ -133,8 +104,8 @@ fn a_table_is_taken_over_only_if_it_is_all_there() {
 #[test]
 fn when_a_table_is_repaired() {
     let mut source = Followed::default();
-    source.take(&world(&[(ALLOWED, "{port: 80}")]));
-    let (mut force, _) = source.begin(Fake::new(), None);
+    source.take(&world(&[(ALLOWED, "{port: 80}")]), "n1");
+    let (mut force, _) = begin(&source, Fake::new(), None);
     force.settle();
     force.mend();
     force.kernel().disturb(|program| *program = None);
@@ -148,17 +119,17 @@ fn when_a_table_is_repaired() {
 #[test]
 fn when_a_change_gets_there_only_as_a_whole() {
     let mut source = Followed::default();
-    source.take(&world(&[("10.8.0.0/15", "{port: 80}")]));
-    let (mut force, _) = source.begin(Fake::new(), None);
+    source.take(&world(&[("10.8.0.0/15", "{port: 80}")]), "n1");
+    let (mut force, _) = begin(&source, Fake::new(), None);
     force.mend();
     force.kernel().connect(connection(TCP, "10.8.0.1", 80));
-    let deltas = source.take(&world(&[(ALLOWED, "{port: 80}")]));
+    let deltas = source.take(&world(&[(ALLOWED, "{port: 80}")]), "n1");
     force.kernel().fail([KernelError::Refused("not like this".to_owned())]);
     let done = force.follow(&deltas).unwrap();
     assert_eq!((done.wrote, done.cut), (Wrote::Replace, 1));
     // And when it has to wait.
     force.kernel().connect(connection(TCP, "10.9.0.1", 80));
-    let deltas = source.take(&world(&[(ALLOWED, "{port: 81}")]));
+    let deltas = source.take(&world(&[(ALLOWED, "{port: 81}")]), "n1");
     force.kernel().fail([KernelError::Forbidden("not now".to_owned())]);
     let done = force.follow(&deltas).unwrap();
     assert!(done.failed.is_some() && done.cut == 0, "{done:?}");
@@ -176,15 +147,15 @@ fn when_a_chain_that_came_with_one_change_is_another_with_the_next() {
                {podIP: 10.9.0.5}}\n";
     let policies = format!("{}{drop_bad}", world(&[(ALLOWED, "{port: 80}")]));
     let mut source = Followed::default();
-    source.take(&world(&[]));
-    let (mut force, _) = source.begin(Fake::new(), None);
-    let deltas = source.take(&policies);
+    source.take(&world(&[]), "n1");
+    let (mut force, _) = begin(&source, Fake::new(), None);
+    let deltas = source.take(&policies, "n1");
     force.follow(&deltas).unwrap();
     force.mend();
     let (denied, allowed) = (connection(TCP, "10.9.0.5", 80), connection(TCP, "10.9.0.6", 80));
     force.kernel().connect(denied);
     force.kernel().connect(allowed);
-    let deltas = source.take(&format!("{policies}{bad}"));
+    let deltas = source.take(&format!("{policies}{bad}"), "n1");
     let done = force.follow(&deltas).unwrap();
     assert_eq!(done.cut, 1);
     assert_eq!(known(&mut force), BTreeSet::from([allowed]));
@@ -193,12 +164,12 @@ fn when_a_chain_that_came_with_one_change_is_another_with_the_next() {
 #[test]
 fn of_every_protocol_with_ports() {
     let mut source = Followed::default();
-    source.take(&world(&[(ALLOWED, "{protocol: SCTP, port: 80}")]));
-    let (mut force, _) = source.begin(Fake::new(), None);
+    source.take(&world(&[(ALLOWED, "{protocol: SCTP, port: 80}")]), "n1");
+    let (mut force, _) = begin(&source, Fake::new(), None);
     let (kept, cut) = (connection(SCTP, "10.9.0.1", 80), connection(SCTP, "10.9.0.1", 81));
     force.kernel().connect(kept);
     force.kernel().connect(cut);
-    let deltas = source.take(&world(&[(ALLOWED, "{protocol: SCTP, port: 80}, {port: 99}")]));
+    let deltas = source.take(&world(&[(ALLOWED, "{protocol: SCTP, port: 80}, {port: 99}")]), "n1");
     assert_eq!(force.follow(&deltas).unwrap().cut, 1);
     assert_eq!(known(&mut force), BTreeSet::from([kept]));
 }

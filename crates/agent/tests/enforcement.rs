@@ -3,89 +3,19 @@
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod heard;
+#[path = "../../engine/tests/written/mod.rs"]
+mod written;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use palisade_agent::{Enforcement, Remembered, Wrote};
-use palisade_dialects::load::load;
-use palisade_dialects::source::Limits;
-use palisade_dialects::source::tree::Source;
-use palisade_dialects::world::World;
-use palisade_engine::view::View;
-use palisade_engine::{Engine, Key};
-use palisade_model::snapshot::Snapshot;
-use palisade_nftables::kernel::{Connection, Count, Counts, End, Fake, InForce, Kernel, KernelError};
-use palisade_nftables::patch::Patch;
+use palisade_nftables::kernel::{Connection, Count, Kernel, KernelError};
 use palisade_nftables::program::{Chain, Program, TCP};
 
-/// A kernel in memory that remembers what it was asked to do.
-#[derive(Debug, Default)]
-struct Heard {
-    fake: Fake,
-    replaced: Vec<Counts>,
-    patched: usize,
-    listed: usize,
-}
-
-impl Kernel for Heard {
-    fn replace(&mut self, program: &Program, counts: &Counts) -> Result<(), KernelError> {
-        self.fake.replace(program, counts)?;
-        self.replaced.push(counts.clone());
-        Ok(())
-    }
-
-    fn patch(&mut self, patch: &Patch) -> Result<(), KernelError> {
-        self.fake.patch(patch)?;
-        self.patched += 1;
-        Ok(())
-    }
-
-    fn read(&mut self) -> Result<Option<InForce>, KernelError> {
-        self.fake.read()
-    }
-
-    fn counts(&mut self) -> Result<Counts, KernelError> {
-        self.fake.counts()
-    }
-
-    fn remove(&mut self) -> Result<bool, KernelError> {
-        self.fake.remove()
-    }
-
-    fn connections(&mut self) -> Result<Vec<Connection>, KernelError> {
-        self.listed += 1;
-        self.fake.connections()
-    }
-
-    fn cut(&mut self, connections: &[Connection]) -> Result<usize, KernelError> {
-        self.fake.cut(connections)
-    }
-
-    fn is_disturbed(&mut self) -> Result<bool, KernelError> {
-        self.fake.is_disturbed()
-    }
-}
-
-/// Manifests, followed.
-#[derive(Default)]
-struct Followed {
-    engine: Engine,
-    known: BTreeSet<Key>,
-    view: View,
-}
-
-impl Followed {
-    fn take(&mut self, text: &str) -> Vec<palisade_engine::delta::Delta> {
-        let (mut world, mut found) = (World::default(), Vec::new());
-        load(&Source::new("world.yaml", text), &Limits::default(), &mut world, &mut found);
-        assert!(found.is_empty(), "{found:#?}");
-        let objects = world.into_objects();
-        let snapshot = Snapshot::new(objects.clone());
-        let (known, deltas) = self.engine.relist(&self.known, &objects, &snapshot);
-        self.known = known;
-        deltas.iter().flat_map(|delta| self.view.follow_for(delta, &["n1"]).unwrap()).collect()
-    }
-}
+use heard::{Heard, connection};
+use written::Followed;
 
 const PODS: &str = "\
 apiVersion: v1
@@ -122,24 +52,11 @@ fn begin(
     remembered: Option<&Remembered>,
 ) -> (Followed, Enforcement<Heard>, Wrote) {
     let mut source = Followed::default();
-    source.take(text);
+    source.take(text, "n1");
     let part = source.view.part_of("n1");
     let (force, done) = Enforcement::begin(part, "n1", BTreeMap::new(), own(), kernel, remembered);
     assert!(done.failed.is_none(), "{done:?}");
     (source, force, done.wrote)
-}
-
-fn connection(from: &str, to: &str, port: u16) -> Connection {
-    let end = |text: &str, port| End { address: text.parse().unwrap(), port };
-    Connection {
-        protocol: TCP,
-        source: end(from, 40_000),
-        original: end(to, port),
-        destination: end(to, port),
-        seen: end(from, 40_000),
-        icmp: None,
-        zone: 0,
-    }
 }
 
 fn in_force(force: &mut Enforcement<Heard>) -> Program {
@@ -199,7 +116,7 @@ fn changes_are_one_patch_each() {
     let (mut source, mut force, _) = begin(&policy("web", 80), Heard::default(), None);
     for text in [policy("web", 81), policy("nobody", 81), PODS.to_owned(), policy("web", 80)] {
         let before = force.kernel().patched;
-        let deltas = source.take(&text);
+        let deltas = source.take(&text, "n1");
         let done = force.follow(&deltas).unwrap();
         assert_eq!((done.wrote, done.failed.is_none()), (Wrote::Patch, true));
         assert_eq!(force.kernel().patched, before + 1);
@@ -213,11 +130,11 @@ fn changes_are_one_patch_each() {
 fn a_busy_kernel_is_asked_again_and_a_table_that_is_another_is_replaced() {
     let (mut source, mut force, _) = begin(&policy("web", 80), Heard::default(), None);
     force.kernel().fake.fail([busy(), busy()]);
-    let deltas = source.take(&policy("web", 81));
+    let deltas = source.take(&policy("web", 81), "n1");
     assert_eq!(force.follow(&deltas).unwrap().wrote, Wrote::Patch);
     assert_eq!(force.figures.failures["busy"], 2);
     force.kernel().fake.disturb(|program| *program = None);
-    let deltas = source.take(&policy("web", 82));
+    let deltas = source.take(&policy("web", 82), "n1");
     let done = force.follow(&deltas).unwrap();
     assert_eq!((done.wrote, done.failed.is_none()), (Wrote::Replace, true));
     assert_eq!((force.figures.failures["drifted"], force.figures.repairs), (1, 1));
@@ -229,14 +146,14 @@ fn what_was_in_force_stays_when_nothing_works_and_the_next_change_replaces_all()
     let (mut source, mut force, _) = begin(&policy("web", 80), Heard::default(), None);
     let before = in_force(&mut force);
     force.kernel().fake.fail((0..40).map(|_| busy()));
-    let deltas = source.take(&policy("web", 81));
+    let deltas = source.take(&policy("web", 81), "n1");
     let done = force.follow(&deltas).unwrap();
     assert!(matches!(done.failed, Some(KernelError::Busy(_))), "{done:?}");
     assert_eq!(in_force(&mut force), before);
     assert!(force.behind().is_some() && force.remembered().is_none());
     // The kernel has room again.
     while force.kernel().fake.counts().is_err() {}
-    let deltas = source.take(&policy("web", 82));
+    let deltas = source.take(&policy("web", 82), "n1");
     let done = force.follow(&deltas).unwrap();
     assert_eq!((done.wrote, done.failed.is_none()), (Wrote::Replace, true));
     assert_eq!(in_force(&mut force), *force.live().program());
@@ -247,7 +164,7 @@ fn what_was_in_force_stays_when_nothing_works_and_the_next_change_replaces_all()
 fn a_timer_tries_again_too() {
     let (mut source, mut force, _) = begin(&policy("web", 80), Heard::default(), None);
     force.kernel().fake.fail([KernelError::Forbidden("no".to_owned())]);
-    let deltas = source.take(&policy("web", 81));
+    let deltas = source.take(&policy("web", 81), "n1");
     let done = force.follow(&deltas).unwrap();
     assert!(matches!(done.failed, Some(KernelError::Forbidden(_))));
     quiet();
@@ -259,13 +176,15 @@ fn a_timer_tries_again_too() {
 #[test]
 fn connections_that_a_change_denies_are_cut_and_others_are_not() {
     let (mut source, mut force, _) = begin(PODS, Heard::default(), None);
-    let (denied, allowed) = (connection("10.0.0.9", "10.0.0.2", 80), connection("10.0.0.1", "10.0.0.2", 80));
-    let (node, other) = (connection("192.0.2.1", "10.0.0.2", 80), connection("10.0.0.9", "10.0.0.1", 80));
+    let (denied, allowed) =
+        (connection(TCP, "10.0.0.9", "10.0.0.2", 80), connection(TCP, "10.0.0.1", "10.0.0.2", 80));
+    let (node, other) =
+        (connection(TCP, "192.0.2.1", "10.0.0.2", 80), connection(TCP, "10.0.0.9", "10.0.0.1", 80));
     let all = [denied, allowed, node, other];
     for one in all {
         force.kernel().fake.connect(one);
     }
-    let deltas = source.take(&policy("web", 80));
+    let deltas = source.take(&policy("web", 80), "n1");
     let done = force.follow(&deltas).unwrap();
     assert_eq!((done.cut, force.figures.cut), (1, 1));
     let left = force.kernel().fake.connections().unwrap();
@@ -281,9 +200,9 @@ fn connections_that_a_change_denies_are_cut_and_others_are_not() {
 fn cutting_that_fails_is_tried_again() {
     let (mut source, mut force, _) = begin(PODS, Heard::default(), None);
     force.mend();
-    let denied = connection("10.0.0.9", "10.0.0.2", 80);
+    let denied = connection(TCP, "10.0.0.9", "10.0.0.2", 80);
     force.kernel().fake.connect(denied);
-    let deltas = source.take(&policy("web", 80));
+    let deltas = source.take(&policy("web", 80), "n1");
     let patch = [KernelError::Busy("once".to_owned())];
     force.kernel().fake.fail(patch);
     // The patch works the second time; whoever lists connections is out of luck until later.
@@ -303,7 +222,7 @@ fn what_cannot_close_anything_does_not_even_list_connections() {
     let (mut source, mut force, _) = begin(&policy("web", 80), Heard::default(), None);
     force.mend();
     let before = force.kernel().listed;
-    let deltas = source.take(&format!("# The same, further down.\n{}", policy("web", 80)));
+    let deltas = source.take(&format!("# The same, further down.\n{}", policy("web", 80)), "n1");
     force.follow(&deltas).unwrap();
     force.tidy();
     force.mend();
@@ -363,8 +282,8 @@ fn what_is_changed_before_we_have_looked_is_undone_too() {
 #[test]
 fn another_part_takes_the_place_of_the_one_there_was() {
     let (mut source, mut force, _) = begin(&policy("web", 80), Heard::default(), None);
-    source.take(&policy("web", 81));
-    let later = source.take(&policy("web", 82));
+    source.take(&policy("web", 81), "n1");
+    let later = source.take(&policy("web", 82), "n1");
     // One is missing in between.
     assert!(force.follow(&later).is_err());
     let done =

@@ -3,27 +3,16 @@
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+mod heard;
+#[path = "../../engine/tests/written/mod.rs"]
+mod written;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_agent::Enforcement;
-use palisade_dialects::load::load;
-use palisade_dialects::source::Limits;
-use palisade_dialects::source::tree::Source;
-use palisade_dialects::world::World;
-use palisade_engine::Engine;
-use palisade_engine::view::View;
-use palisade_model::snapshot::Snapshot;
-use palisade_nftables::kernel::{Connection, Counts, Fake, InForce, Kernel, KernelError};
-use palisade_nftables::patch::Patch;
-use palisade_nftables::program::Program;
+use palisade_nftables::kernel::KernelError;
 
-fn view(text: &str) -> View {
-    let (mut world, mut found) = (World::default(), Vec::new());
-    load(&Source::new("world.yaml", text), &Limits::default(), &mut world, &mut found);
-    assert!(found.is_empty(), "{found:#?}");
-    let objects = world.into_objects();
-    Engine::of(&objects, &Snapshot::new(objects.clone())).view().part_of("n1")
-}
+use heard::Heard;
 
 const WORLD: &str = "\
 apiVersion: v1
@@ -38,54 +27,14 @@ metadata: {namespace: shop, name: db}
 spec: {podSelector: {}, policyTypes: [Ingress, Egress]}
 ";
 
-fn begun() -> Enforcement<Flaky> {
+fn begun() -> Enforcement<Heard> {
+    let part = written::part(WORLD, "n1");
     let (mut force, done) =
-        Enforcement::begin(view(WORLD), "n1", BTreeMap::new(), BTreeSet::new(), Flaky::default(), None);
+        Enforcement::begin(part, "n1", BTreeMap::new(), BTreeSet::new(), Heard::default(), None);
     assert!(done.failed.is_none());
     force.settle();
     assert!(force.remembered().is_some());
     force
-}
-
-/// A kernel in memory whose table cannot be read now and then.
-#[derive(Debug, Default)]
-struct Flaky {
-    fake: Fake,
-    unreadable: VecDeque<KernelError>,
-}
-
-impl Kernel for Flaky {
-    fn replace(&mut self, program: &Program, counts: &Counts) -> Result<(), KernelError> {
-        self.fake.replace(program, counts)
-    }
-
-    fn patch(&mut self, patch: &Patch) -> Result<(), KernelError> {
-        self.fake.patch(patch)
-    }
-
-    fn read(&mut self) -> Result<Option<InForce>, KernelError> {
-        self.unreadable.pop_front().map_or_else(|| self.fake.read(), Err)
-    }
-
-    fn counts(&mut self) -> Result<Counts, KernelError> {
-        self.fake.counts()
-    }
-
-    fn remove(&mut self) -> Result<bool, KernelError> {
-        self.fake.remove()
-    }
-
-    fn connections(&mut self) -> Result<Vec<Connection>, KernelError> {
-        self.fake.connections()
-    }
-
-    fn cut(&mut self, connections: &[Connection]) -> Result<usize, KernelError> {
-        self.fake.cut(connections)
-    }
-
-    fn is_disturbed(&mut self) -> Result<bool, KernelError> {
-        self.fake.is_disturbed()
-    }
 }
 
 /// Somebody changes the table, and just then it cannot be read: that is not forgotten.

@@ -1,4 +1,8 @@
 //! Things by small numbers. Slots come in chunks, so that growing neither copies what is there nor keeps twice of it.
+//!
+//! Numbers are the index's own: no event has one in it, and where a question has (the places of a flow) it is looked up with
+//! [`Arena::get`] before anything else is. Indexing is for a number that somebody in the index holds, who gives it up before the
+//! thing goes; that nobody is there would be a fault of the index, and to go on would be to answer from another's slot.
 
 use std::ops::{Index, IndexMut};
 
@@ -40,7 +44,7 @@ impl<T> Arena<T> {
         id
     }
 
-    /// Takes something out that is there.
+    /// Takes something out that is there. To do so twice would give its number to two.
     pub(crate) fn remove(&mut self, id: u32) -> T {
         let thing = self.slot(id).take();
         self.free.push(id);

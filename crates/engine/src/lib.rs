@@ -118,6 +118,7 @@ impl Parties for Engine {
     fn node(&self, at: usize) -> &Node {
         match self.hosts.node(number(at)) {
             Some(node) => node,
+            // Places are either those of a flow, which `Engine::verdict` has looked for, or from `node_named` just before.
             None => unreachable!("a flow names a node that is not there"),
         }
     }

@@ -180,6 +180,7 @@ impl std::hash::Hasher for Hashed {
         self.0
     }
 
+    /// The only keys are numbers of 64 bits ([`Index`]), and these hash themselves with `write_u64` alone.
     fn write(&mut self, _: &[u8]) {
         unreachable!("only whole hashes are asked for");
     }

@@ -5,8 +5,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod builders;
+mod dice;
 
 use builders::*;
+use dice::Dice;
 use palisade_model::address::Block;
 use palisade_model::cluster::{Pod, Service};
 use palisade_model::evaluate::evaluate;
@@ -192,22 +194,7 @@ fn for_every_shape_of_rule_alone() {
     assert!(flows > 500_000, "{flows}");
 }
 
-/// A small generator with a fixed sequence, so that a failure can be repeated.
-struct Dice(u64);
-
 impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((z ^ (z >> 31)) % sides as u64).unwrap()
-    }
-
-    fn one<T: Clone>(&mut self, of: &[T]) -> T {
-        of[self.roll(of.len())].clone()
-    }
-
     fn rule(&mut self, subject: &PodSet, action: Action) -> Rule {
         let (peers, traffic) = (self.one(&peer_lists()), self.one(&traffics()));
         let mut rule = rule(self.one(&Direction::BOTH), action, subject.clone(), peers, traffic);

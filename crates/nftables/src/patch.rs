@@ -1,10 +1,11 @@
-//! What takes one program to the next, all at once.
+//! What takes one program to the next.
 //!
 //! Most changes of a cluster are pods that come and go: elements of sets that stay. Such a patch is told by
 //! [`Patch::is_elements_only`], and goes to the kernel without a process being started for it.
+//!
+//! What comes, what changes and what goes are kept apart, because a kernel takes them one after the other ([`Patch::split`]).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::mem;
 
 use thiserror::Error;
 
@@ -17,8 +18,10 @@ pub struct Patch {
     pub counters: BTreeSet<Name>,
     /// Sets that come, with what is in them.
     pub sets: BTreeMap<Name, Set>,
-    /// Chains that come, or have other rules now.
+    /// Chains that come.
     pub chains: BTreeMap<Name, Chain>,
+    /// Chains that were there and have other rules now.
+    pub changed: BTreeMap<Name, Chain>,
     /// What leaves sets that stay, with the verdicts they had.
     pub leave: BTreeMap<Name, Elements>,
     /// What comes into sets that stay.
@@ -49,8 +52,10 @@ impl Patch {
             ..Patch::default()
         };
         for (name, chain) in &new.chains {
-            if old.chains.get(name) != Some(chain) {
-                patch.chains.insert(name.clone(), chain.clone());
+            match old.chains.get(name) {
+                None => drop(patch.chains.insert(name.clone(), chain.clone())),
+                Some(before) if before != chain => drop(patch.changed.insert(name.clone(), chain.clone())),
+                Some(_) => {}
             }
         }
         for (name, set) in &new.sets {
@@ -85,6 +90,7 @@ impl Patch {
         self.counters.is_empty()
             && self.sets.is_empty()
             && self.chains.is_empty()
+            && self.changed.is_empty()
             && self.no_chains.is_empty()
             && self.no_sets.is_empty()
             && self.no_counters.is_empty()
@@ -95,14 +101,51 @@ impl Patch {
         self.leave.values().chain(self.join.values()).map(BTreeMap::len).sum()
     }
 
-    /// Without what only tidies up: chains, sets and counters that nothing uses any more. They are returned.
-    pub fn split_removals(&mut self) -> Patch {
+    /// What comes and nothing leads to yet; what changes, and with that leads to it; what nothing leads to any more. Each can be
+    /// done for itself, one after the other, and only the second makes a difference to a packet.
+    pub fn split(self) -> (Patch, Patch, Patch) {
+        // Packets come to a base chain as soon as it is there.
+        let (bases, chains) = self.chains.into_iter().partition(|(_, chain)| chain.hook.is_some());
+        (
+            Patch { counters: self.counters, sets: self.sets, chains, ..Patch::default() },
+            Patch {
+                chains: bases,
+                changed: self.changed,
+                leave: self.leave,
+                join: self.join,
+                ..Patch::default()
+            },
+            Patch {
+                no_chains: self.no_chains,
+                no_sets: self.no_sets,
+                no_counters: self.no_counters,
+                ..Patch::default()
+            },
+        )
+    }
+
+    /// What takes away again what comes with this.
+    pub(crate) fn undone(self) -> Patch {
         Patch {
-            no_chains: mem::take(&mut self.no_chains),
-            no_sets: mem::take(&mut self.no_sets),
-            no_counters: mem::take(&mut self.no_counters),
+            no_chains: self.chains.into_keys().collect(),
+            no_sets: self.sets.into_keys().collect(),
+            no_counters: self.counters,
             ..Patch::default()
         }
+    }
+
+    /// Takes away what another does too.
+    pub(crate) fn take_away(&mut self, goes: Patch) {
+        self.no_chains.extend(goes.no_chains);
+        self.no_sets.extend(goes.no_sets);
+        self.no_counters.extend(goes.no_counters);
+    }
+
+    /// Whether something that this takes away comes with another.
+    pub(crate) fn takes_what_comes_with(&self, other: &Patch) -> bool {
+        other.chains.keys().any(|name| self.no_chains.contains(name))
+            || other.sets.keys().any(|name| self.no_sets.contains(name))
+            || !self.no_counters.is_disjoint(&other.counters)
     }
 }
 
@@ -129,7 +172,15 @@ impl Program {
                 return wrong("there is already a set", name);
             }
         }
-        self.chains.extend(patch.chains.clone());
+        for (name, chain) in &patch.chains {
+            if self.chains.insert(name.clone(), chain.clone()).is_some() {
+                return wrong("there is already a chain", name);
+            }
+        }
+        for (name, chain) in &patch.changed {
+            let Some(before) = self.chains.get_mut(name) else { return wrong("there is no chain", name) };
+            *before = chain.clone();
+        }
         for (name, elements) in &patch.leave {
             let Some(set) = self.sets.get_mut(name) else { return wrong("there is no set", name) };
             for (key, verdict) in elements {

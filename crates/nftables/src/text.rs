@@ -1,6 +1,5 @@
 //! A program as `nft` reads it.
 
-use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 
 use palisade_model::address::Family;
@@ -78,34 +77,27 @@ impl Patch {
     /// In an order in which nothing is used before it is there or after it is gone, and in which a base chain is never absent: it
     /// gets other rules where it is. What must not be there yet is created, not added, so that the kernel refuses if it is.
     pub fn text(&self) -> String {
-        self.text_without_removals(|_| None) + &self.removals()
+        self.text_with(&Counts::new())
     }
 
-    /// The same, but what should go stays there, empty; a set that goes is a map, or none, or not known.
-    pub(crate) fn text_without_removals(&self, is_map: impl Fn(&Name) -> Option<bool>) -> String {
+    /// The same, with counters that begin with these counts.
+    pub(crate) fn text_with(&self, counts: &Counts) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
-        let _ = self.write(&mut text, is_map);
+        let _ = self.write(&mut text, counts);
         text
     }
 
-    /// What only tidies up. Sets go before chains, because maps lead to chains.
-    fn removals(&self) -> String {
-        let gone = |what: &str, names: &BTreeSet<Name>| -> String {
-            names.iter().map(|name| format!("delete {what} inet {TABLE} {name}\n")).collect()
-        };
-        gone("set", &self.no_sets) + &gone("chain", &self.no_chains) + &gone("counter", &self.no_counters)
-    }
-
-    fn write(&self, text: &mut String, is_map: impl Fn(&Name) -> Option<bool>) -> fmt::Result {
+    fn write(&self, text: &mut String, counts: &Counts) -> fmt::Result {
         for name in &self.counters {
-            writeln!(text, "create counter inet {TABLE} {name}")?;
+            write!(text, "create counter inet {TABLE} {name}")?;
+            if let Some(count) = counts.get(name) {
+                write!(text, " {{ packets {} bytes {} ; }}", count.packets, count.bytes)?;
+            }
+            writeln!(text)?;
         }
         for (name, chain) in &self.chains {
-            match chain.hook {
-                Some(hook) => writeln!(text, "add chain inet {TABLE} {name} {{ {} }}", hook_text(hook))?,
-                None => writeln!(text, "add chain inet {TABLE} {name}")?,
-            }
+            writeln!(text, "create chain inet {TABLE} {name}{}", hooked(chain))?;
         }
         for (name, set) in &self.sets {
             // nft 1.0.6 forgets what is in a set that is created, and says nothing.
@@ -115,8 +107,14 @@ impl Patch {
                 writeln!(text, "create element inet {TABLE} {name} {}", elements_text(&set.elements))?;
             }
         }
-        for (name, chain) in &self.chains {
+        for (name, chain) in &self.changed {
             writeln!(text, "flush chain inet {TABLE} {name}")?;
+            // It is there, and the kernel refuses if it is there with another hook.
+            if chain.hook.is_some() {
+                writeln!(text, "add chain inet {TABLE} {name}{}", hooked(chain))?;
+            }
+        }
+        for (name, chain) in self.chains.iter().chain(&self.changed) {
             for rule in &chain.rules {
                 write_rule(text, &format!("add rule inet {TABLE} {name} "), rule)?;
             }
@@ -124,23 +122,34 @@ impl Patch {
         for (name, elements) in &self.leave {
             writeln!(text, "delete element inet {TABLE} {name} {}", elements_text(elements))?;
         }
+        for (name, elements) in &self.join {
+            writeln!(text, "create element inet {TABLE} {name} {}", elements_text(elements))?;
+        }
+        self.write_removals(text)
+    }
+
+    /// Sets go before chains, because maps lead to chains.
+    fn write_removals(&self, text: &mut String) -> fmt::Result {
         for name in &self.no_chains {
             writeln!(text, "flush chain inet {TABLE} {name}")?;
         }
-        for name in &self.no_sets {
-            if let Some(is_map) = is_map(name) {
-                let kind = if is_map { "map" } else { "set" };
-                writeln!(text, "flush {kind} inet {TABLE} {name}")?;
+        for (what, names) in
+            [("set", &self.no_sets), ("chain", &self.no_chains), ("counter", &self.no_counters)]
+        {
+            for name in names {
+                writeln!(text, "delete {what} inet {TABLE} {name}")?;
             }
-        }
-        for (name, elements) in &self.join {
-            writeln!(text, "create element inet {TABLE} {name} {}", elements_text(elements))?;
         }
         Ok(())
     }
 }
 
-fn write_set(f: &mut impl Write, before: &str, name: &str, set: &Set) -> fmt::Result {
+/// What is said about a chain besides its name.
+fn hooked(chain: &Chain) -> String {
+    chain.hook.map(|hook| format!(" {{ {} }}", hook_text(hook))).unwrap_or_default()
+}
+
+pub(crate) fn write_set(f: &mut impl Write, before: &str, name: &str, set: &Set) -> fmt::Result {
     let kind = if set.is_map { "map" } else { "set" };
     let key: Vec<&str> = set.key.iter().map(|field| type_name(*field)).collect();
     let verdict = if set.is_map { " : verdict" } else { "" };
@@ -168,7 +177,7 @@ fn write_chain(f: &mut fmt::Formatter<'_>, name: &Name, chain: &Chain) -> fmt::R
     writeln!(f, "\t}}\n")
 }
 
-fn hook_text(hook: Hook) -> String {
+pub(crate) fn hook_text(hook: Hook) -> String {
     let hook = match hook {
         Hook::Input => "input",
         Hook::Forward => "forward",

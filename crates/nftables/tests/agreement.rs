@@ -4,6 +4,7 @@
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod packets;
 #[path = "../../engine/tests/pool/mod.rs"]
 mod pool;
 #[path = "../../engine/tests/walk/mod.rs"]
@@ -18,19 +19,18 @@ use palisade_engine::delta::{Content, Delta};
 use palisade_engine::view::View;
 use palisade_engine::{Engine, Event, Item, Key};
 use palisade_model::evaluate::evaluate;
-use palisade_model::flow::{Flow, Party, Who};
+use palisade_model::flow::Party;
 use palisade_model::matching::Context;
 use palisade_model::options::Options;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
-use palisade_model::trace::{Because, Side, Verdict};
-use palisade_model::traffic::Protocol;
+use palisade_model::trace::{Because, Side};
 use palisade_nftables::compile::compile;
 use palisade_nftables::compile::live::{Live, Wiring};
 use palisade_nftables::patch::Patch;
-use palisade_nftables::program::{Hook, ICMP, ICMP6, IGMP, Program, SCTP, TCP, UDP, Verdict as Said};
-use palisade_nftables::walk::Packet;
+use palisade_nftables::program::Program;
 
+use packets::{home, hook, one_way, packet, said};
 use pool::{Dice, pool};
 use world::objects;
 
@@ -67,108 +67,7 @@ impl Follower {
     }
 }
 
-/// Programs of each node, for one direction alone.
-struct Programs {
-    egress: Vec<Program>,
-    ingress: Vec<Program>,
-}
-
-impl Programs {
-    fn of(whole: &[Program; 3]) -> Self {
-        let without = |maps: [&str; 2], chain: &str| -> Vec<Program> {
-            let mut programs = whole.to_vec();
-            for program in &mut programs {
-                for map in maps {
-                    program.sets.get_mut(map).unwrap().elements.clear();
-                }
-                if let Some(chain) = program.chains.get_mut(chain) {
-                    chain.rules.clear();
-                }
-            }
-            programs
-        };
-        Programs {
-            egress: without(["to_pod4", "to_pod6"], "in_node"),
-            ingress: without(["from_pod4", "from_pod6"], "eg_node"),
-        }
-    }
-}
-
-/// The node that somebody is on, or is.
-fn home(snapshot: &Snapshot, party: Party) -> Option<usize> {
-    let name = match party.who {
-        Who::Pod(pod) => snapshot.pods()[pod].node.clone()?,
-        Who::Node(node) => snapshot.nodes()[node].name.clone(),
-        Who::Outside => return None,
-    };
-    NODES.iter().position(|node| *node == name)
-}
-
-fn packet(snapshot: &Snapshot, flow: &Flow) -> Option<Packet> {
-    let (source, destination) = (flow.source.address?, flow.destination.address?);
-    if source.is_ipv4() != destination.is_ipv4() {
-        return None;
-    }
-    let original = match flow.via {
-        None => destination,
-        Some(via) => {
-            let addresses = &snapshot.services()[via].addresses;
-            *addresses.iter().find(|address| address.is_ipv4() == destination.is_ipv4())?
-        }
-    };
-    let traffic = flow.traffic;
-    let ports = traffic.protocol.has_ports().then_some((traffic.source_port.unwrap_or(40000), traffic.port));
-    let ping = if source.is_ipv4() { 8 } else { 128 };
-    let icmp = match traffic.protocol {
-        Protocol::Icmp => Some(traffic.icmp.map_or((ping, 0), |(kind, code)| (kind, code.unwrap_or(0)))),
-        // A kind that no rule names, where the question names none.
-        Protocol::Igmp => Some(traffic.icmp.map_or((99, 0), |(kind, _)| (kind, 0))),
-        _ => None,
-    };
-    let protocol = match traffic.protocol {
-        Protocol::Tcp => TCP,
-        Protocol::Udp => UDP,
-        Protocol::Sctp => SCTP,
-        Protocol::Icmp if source.is_ipv4() => ICMP,
-        Protocol::Icmp => ICMP6,
-        Protocol::Igmp => IGMP,
-    };
-    Some(Packet {
-        source,
-        destination,
-        original,
-        protocol,
-        ports,
-        icmp,
-        established: false,
-        syn: true,
-        loopback: false,
-        interface: None,
-    })
-}
-
-/// Where a packet meets the program of a node, of the two ends' nodes.
-fn hook(context: &Context<'_>, flow: &Flow, direction: Direction, node: usize) -> Option<Hook> {
-    let is_node = |party: Party| {
-        context.node_of(party).is_some_and(|at| context.snapshot.nodes()[at].name == NODES[node])
-            || matches!(party.who, Who::Pod(pod) if {
-                let pod = &context.snapshot.pods()[pod];
-                pod.host_network && pod.node.as_deref() == Some(NODES[node])
-            })
-    };
-    let (own, other) = Context::ends(flow, direction);
-    let from_node = is_node(flow.source)
-        || (direction == Direction::Ingress
-            && matches!(own.who, Who::Pod(pod) if context.is_own_node(other, pod)));
-    match (from_node, is_node(flow.destination)) {
-        (true, true) => None,
-        (true, false) => Some(Hook::Output),
-        (false, true) => Some(Hook::Input),
-        (false, false) => Some(Hook::Forward),
-    }
-}
-
-/// Whether an address is one party's alone.
+/// How many parties have an address.
 fn claims(snapshot: &Snapshot) -> BTreeMap<IpAddr, usize> {
     let mut claims: BTreeMap<IpAddr, usize> = BTreeMap::new();
     for pod in snapshot.pods().iter().filter(|pod| !pod.terminated && !pod.host_network) {
@@ -186,7 +85,8 @@ fn claims(snapshot: &Snapshot) -> BTreeMap<IpAddr, usize> {
 
 fn agree(view: &View, whole: &[Program; 3], state: &BTreeMap<Key, Item>) -> usize {
     let snapshot = Snapshot::new(objects(state));
-    let programs = Programs::of(whole);
+    let ways = [Direction::Egress, Direction::Ingress]
+        .map(|way| whole.each_ref().map(|program| one_way(program, way)));
     let options = Options::default();
     let context = Context { snapshot: &snapshot, options };
     let claims = claims(&snapshot);
@@ -205,25 +105,22 @@ fn agree(view: &View, whole: &[Program; 3], state: &BTreeMap<Key, Item>) -> usiz
         }
         let Some(packet) = packet(&snapshot, &flow) else { continue };
         let plain = evaluate(&snapshot, &flow, &options);
-        for (direction, side) in [(Direction::Egress, &plain.egress), (Direction::Ingress, &plain.ingress)] {
+        let sides = [(Direction::Egress, &plain.egress), (Direction::Ingress, &plain.ingress)];
+        for ((direction, side), programs) in sides.into_iter().zip(&ways) {
             let (own, _) = Context::ends(&flow, direction);
-            let Some(node) = home(&snapshot, own) else { continue };
+            let Some(node) = home(&snapshot, own, &NODES) else { continue };
             let gated = gates && direction == Direction::Ingress && context.entrance(&flow).is_some();
-            let Some(hook) = hook(&context, &flow, direction, node) else { continue };
+            let Some(hook) = hook(&context, &flow, direction, NODES[node]) else { continue };
             if gated || conditional(side) {
                 continue;
             }
-            let programs = if direction == Direction::Egress { &programs.egress } else { &programs.ingress };
             let walked = programs[node].walk(hook, &packet).unwrap();
-            let expected = match side.verdict {
-                Verdict::Allow => Said::Accept,
-                Verdict::Deny => Said::Drop,
-                Verdict::Reject => Said::Reject,
-            };
             assert_eq!(
-                walked.verdict, expected,
+                walked.verdict,
+                said(side.verdict),
                 "{direction} at {} {hook:?}: {packet:?}\n{side:#?}\n{:#?}",
-                NODES[node], programs[node]
+                NODES[node],
+                programs[node]
             );
             checked += 1;
         }

@@ -3,17 +3,16 @@
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod packets;
+#[path = "../../engine/tests/written/mod.rs"]
+mod written;
+
 use std::fmt::Write;
 
-use palisade_dialects::load::load;
-use palisade_dialects::source::Limits;
-use palisade_dialects::source::tree::Source;
-use palisade_dialects::world::World;
-use palisade_engine::Engine;
-use palisade_model::snapshot::Snapshot;
 use palisade_nftables::compile::compile;
-use palisade_nftables::program::{Hook, TCP, Verdict};
-use palisade_nftables::walk::Packet;
+use palisade_nftables::program::{Hook, Verdict};
+
+use packets::tcp;
 
 /// One server, and so many clients, each with a policy of its own that lets it reach another port.
 fn world(clients: usize) -> String {
@@ -43,12 +42,7 @@ fn world(clients: usize) -> String {
 
 /// The most rules and lookups that a packet to the server takes, from some of the clients and from a stranger.
 fn cost(clients: usize) -> (usize, usize) {
-    let (mut world_, mut found) = (World::default(), Vec::new());
-    load(&Source::new("world.yaml", world(clients)), &Limits::default(), &mut world_, &mut found);
-    assert!(found.is_empty(), "{found:#?}");
-    let objects = world_.into_objects();
-    let view = Engine::of(&objects, &Snapshot::new(objects.clone())).view();
-    let program = compile(&view.part_of("node1"), "node1").program;
+    let program = compile(&written::part(&world(clients), "node1"), "node1").program;
     let mut most = (0, 0);
     let last = clients - 1;
     for (at, port, expected) in [
@@ -57,23 +51,9 @@ fn cost(clients: usize) -> (usize, usize) {
         (last, 999, Verdict::Drop),
         (clients, 1000, Verdict::Drop),
     ] {
-        let destination = "10.0.0.1".parse().unwrap();
-        let walked = program.walk(
-            Hook::Forward,
-            &Packet {
-                source: format!("10.1.{}.{}", at / 250, at % 250 + 1).parse().unwrap(),
-                destination,
-                original: destination,
-                protocol: TCP,
-                ports: Some((40000, u16::try_from(port).unwrap())),
-                icmp: None,
-                established: false,
-                syn: true,
-                loopback: false,
-                interface: None,
-            },
-        );
-        let walked = walked.unwrap();
+        let source = format!("10.1.{}.{}", at / 250, at % 250 + 1);
+        let packet = tcp(&source, "10.0.0.1", u16::try_from(port).unwrap());
+        let walked = program.walk(Hook::Forward, &packet).unwrap();
         assert_eq!(walked.verdict, expected, "client {at} of {clients} to port {port}");
         assert_eq!(walked.counters.len(), 1, "whoever decided has counted it");
         most = (most.0.max(walked.cost.0), most.1.max(walked.cost.1));

@@ -215,11 +215,13 @@ fn what_the_kernel_keeps_goes_later() {
         nft("add chain inet palisade holds\nadd rule inet palisade holds jump pod_b");
         assert!(linux.is_disturbed().unwrap());
         linux.patch(&Patch::between(&one, &two)).unwrap();
+        linux.tidy().unwrap();
         assert!(run("nft", &["list", "chain", "inet", "palisade", "pod_b"], "").contains("pod_b {\n\t}"));
         // It does not come into what is read, and comes back if it is needed again.
         let read = linux.read().unwrap().unwrap();
         assert!(!read.structure.contains("chain pod_b") && !read.elements.contains_key("plain6"), "{read:?}");
         linux.patch(&Patch::between(&two, &one)).unwrap();
+        assert_eq!(linux.read().unwrap().unwrap().elements["plain6"], one.sets["plain6"].elements);
         linux.patch(&Patch::between(&one, &two)).unwrap();
         assert!(run("nft", &["list", "table", "inet", "palisade"], "").contains("chain pod_b"));
         nft("flush chain inet palisade holds\ndelete chain inet palisade holds");
@@ -232,6 +234,96 @@ fn what_the_kernel_keeps_goes_later() {
         assert!(!run("nft", &["list", "table", "inet", "palisade"], "").contains("chain pod_b"));
         assert_eq!(linux.read().unwrap().unwrap(), wanted);
         assert!(!linux.is_disturbed().unwrap());
+    });
+}
+
+#[test]
+#[ignore = "needs root, nft and ip: make kernel"]
+fn what_goes_is_out_of_the_way_at_once_and_gone_when_there_is_time() {
+    Network::new().inside(|| {
+        let (one, mut two) = (rich(), rich());
+        two.chains.remove("pod_b");
+        two.counters.insert(name("more"));
+        two.sets.get_mut("matrix").unwrap().elements.clear();
+        let mut linux = Linux::new();
+        linux.replace(&two, &Counts::new()).unwrap();
+        let wanted = linux.read().unwrap().unwrap();
+        linux.replace(&one, &Counts::new()).unwrap();
+        let is_there = || run("nft", &["list", "table", "inet", "palisade"], "").contains("chain pod_b");
+        for _ in 0..3 {
+            linux.patch(&Patch::between(&one, &two)).unwrap();
+            assert!(is_there());
+            assert_eq!(linux.read().unwrap().unwrap(), wanted);
+            // What is needed again before that comes again.
+            linux.patch(&Patch::between(&two, &one)).unwrap();
+        }
+        linux.patch(&Patch::between(&one, &two)).unwrap();
+        linux.tidy().unwrap();
+        assert!(!is_there());
+        assert_eq!(linux.read().unwrap().unwrap(), wanted);
+        assert!(!linux.is_disturbed().unwrap());
+    });
+}
+
+/// A base chain by its number, which another one never has.
+fn base_chain() -> String {
+    let all = run("nft", &["-a", "list", "table", "inet", "palisade"], "");
+    all.lines().find(|line| line.contains("chain forward {")).unwrap().to_owned()
+}
+
+#[test]
+#[ignore = "needs root, nft and ip: make kernel"]
+fn a_table_is_replaced_where_it_is() {
+    Network::new().inside(|| {
+        let program = rich();
+        let mut linux = Linux::new();
+        linux.replace(&program, &Counts::new()).unwrap();
+        let (wanted, base) = (linux.read().unwrap().unwrap(), base_chain());
+        let in_place = [
+            "",
+            "flush chain inet palisade forward",
+            "add chain inet palisade x\nadd rule inet palisade x accept\ninsert rule inet palisade forward jump x",
+            "add set inet palisade x { type mark; }",
+            "add counter inet palisade x",
+            "add element inet palisade plain4 { 10.9.9.9 }\nflush set inet palisade blocks",
+            "flush map inet palisade to_pod\nadd element inet palisade to_pod { 10.0.0.1 : accept }",
+        ];
+        for meddling in in_place {
+            nft(meddling);
+            // By whoever put it there, and by somebody who knows nothing of it.
+            for mut linux in [Linux::new(), Linux::new().releases_late(true)] {
+                linux.replace(&program, &Counts::new()).unwrap();
+                assert_eq!(linux.read().unwrap().unwrap(), wanted, "{meddling}");
+                assert_eq!(base_chain(), base, "{meddling}");
+            }
+        }
+        // Whoever was killed between two steps.
+        let mut next = rich();
+        let pod_c = Chain { hook: None, rules: vec![Rule::new([], Verdict::Drop)] };
+        next.chains.insert(name("pod_c"), pod_c);
+        next.sets.insert(name("more"), set(&[ADDRESS], plain([exact([v4(1)])])));
+        next.counters.insert(name("more"));
+        let (comes, ..) = Patch::between(&program, &next).split();
+        Linux::new().patch(&comes).unwrap();
+        for to in [&next, &program] {
+            let mut linux = Linux::new();
+            linux.replace(to, &Counts::new()).unwrap();
+            assert_eq!(linux.read().unwrap().unwrap() == wanted, to == &program);
+            assert_eq!(base_chain(), base);
+        }
+        // What cannot become ours is made again.
+        let anew = [
+            "add table inet palisade { flags dormant; }",
+            "add chain inet palisade x { type filter hook output priority 5; policy drop; }",
+            "add quota inet palisade x { over 1 mbytes; }",
+            "flush chain inet palisade pod_a\ndelete set inet palisade plain4\nadd set inet palisade plain4 { type ipv6_addr; }",
+            "delete table inet palisade\ntable inet palisade {\nchain forward {\ntype filter hook forward priority 7; policy accept;\n}\n}",
+        ];
+        for meddling in anew {
+            nft(meddling);
+            linux.replace(&program, &Counts::new()).unwrap();
+            assert_eq!(linux.read().unwrap().unwrap(), wanted, "{meddling}");
+        }
     });
 }
 

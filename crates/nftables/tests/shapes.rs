@@ -4,28 +4,24 @@
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod packets;
+#[path = "../../engine/tests/written/mod.rs"]
+mod written;
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::net::IpAddr;
 
-use palisade_dialects::load::load;
-use palisade_dialects::source::Limits;
-use palisade_dialects::source::tree::Source;
-use palisade_dialects::world::World;
-use palisade_engine::Engine;
 use palisade_engine::view::View;
-use palisade_model::snapshot::Snapshot;
 use palisade_nftables::compile::live::{Live, Wiring};
 use palisade_nftables::compile::{FORGED, compile};
-use palisade_nftables::program::{Hook, IGMP, Interface, Program, TCP, Verdict};
+use palisade_nftables::program::{Hook, ICMP6, IGMP, Interface, Program, Verdict};
 use palisade_nftables::walk::Packet;
 
+use packets::tcp;
+use written::Followed;
+
 fn view(text: &str) -> View {
-    let (mut world, mut found) = (World::default(), Vec::new());
-    load(&Source::new("world.yaml", text), &Limits::default(), &mut world, &mut found);
-    assert!(found.is_empty(), "{found:#?}");
-    let objects = world.into_objects();
-    Engine::of(&objects, &Snapshot::new(objects.clone())).view().part_of("node1")
+    written::part(text, "node1")
 }
 
 fn program(text: &str) -> Program {
@@ -39,22 +35,6 @@ fn pod(name: &str, address: &str, node: &str) -> String {
     )
 }
 
-fn packet(source: &str, destination: &str, port: u16) -> Packet {
-    let destination: IpAddr = destination.parse().unwrap();
-    Packet {
-        source: source.parse().unwrap(),
-        destination,
-        original: destination,
-        protocol: TCP,
-        ports: Some((40000, port)),
-        icmp: None,
-        established: false,
-        syn: true,
-        loopback: false,
-        interface: None,
-    }
-}
-
 #[test]
 fn igmp_is_told_apart_by_type_and_group() {
     let program = program(&format!(
@@ -65,12 +45,8 @@ fn igmp_is_told_apart_by_type_and_group() {
         pod("a", "10.0.0.1", "node1")
     ));
     let said = |kind: u8, destination: &str| {
-        let packet = Packet {
-            protocol: IGMP,
-            ports: None,
-            icmp: Some((kind, 0)),
-            ..packet("10.0.0.1", destination, 0)
-        };
+        let packet =
+            Packet { protocol: IGMP, ports: None, icmp: Some((kind, 0)), ..tcp("10.0.0.1", destination, 0) };
         program.walk(Hook::Forward, &packet).unwrap().verdict
     };
     assert_eq!(said(0x16, "225.1.2.3"), Verdict::Accept);
@@ -91,7 +67,7 @@ fn what_comes_by_a_pods_interface_with_another_address_is_forged() {
     let mut live = Live::new(view(&text), "node1", wiring);
     let said =
         |program: &Program, hook: Hook, source: &str, interface: Option<Interface>, established: bool| {
-            let packet = Packet { interface, established, ..packet(source, "10.9.9.9", 80) };
+            let packet = Packet { interface, established, ..tcp(source, "10.9.9.9", 80) };
             let walked = program.walk(hook, &packet).unwrap();
             (walked.verdict, walked.counters.iter().any(|counter| counter == FORGED))
         };
@@ -115,6 +91,46 @@ fn what_comes_by_a_pods_interface_with_another_address_is_forged() {
     assert_eq!(*live.program(), compile(live.view(), "node1").program);
 }
 
+/// Before it has an address a pod asks its neighbours, from no address or one of its link; anything else by such an address is forged.
+#[test]
+fn neighbour_discovery_is_never_forged_nor_denied() {
+    let text = format!(
+        "{{apiVersion: v1, kind: Namespace, metadata: {{name: x}}}}\n{}---\n{{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, \
+         metadata: {{name: shut, namespace: x}}, spec: {{podSelector: {{}}, policyTypes: [Ingress, Egress]}}}}\n",
+        pod("a", "'fd00::1'", "node1")
+    );
+    let wire = Interface::new("veth-a").unwrap();
+    for wiring in [Wiring::new(), [(wire, BTreeSet::from(["fd00::1".parse().unwrap()]))].into()] {
+        let wired = !wiring.is_empty();
+        let live = Live::new(view(&text), "node1", wiring);
+        let said = |hook: Hook, source: &str, destination: &str, kind: u8| {
+            let icmp =
+                Packet { protocol: ICMP6, ports: None, icmp: Some((kind, 0)), ..tcp(source, destination, 0) };
+            live.program().walk(hook, &Packet { interface: Some(wire), ..icmp }).unwrap().verdict
+        };
+        for kind in 133..=137 {
+            for source in ["::", "fe80::1", "fd00::1"] {
+                assert_eq!(said(Hook::Input, source, "ff02::1", kind), Verdict::Accept, "{kind} {source}");
+            }
+            assert_eq!(said(Hook::Output, "fe80::9", "fd00::1", kind), Verdict::Accept, "{kind}");
+        }
+        let forged = if wired { Verdict::Drop } else { Verdict::Accept };
+        for kind in [128, 132, 138] {
+            assert_eq!(said(Hook::Input, "fe80::1", "ff02::1", kind), forged, "{kind}");
+            assert_eq!(said(Hook::Input, "fd00::1", "fd00::9", kind), Verdict::Drop, "{kind}");
+        }
+        // A connection that is known goes on, by whichever interface.
+        let known = Packet { established: true, interface: Some(wire), ..tcp("fd00::1", "fd00::9", 80) };
+        for hook in [Hook::Forward, Hook::Input] {
+            assert_eq!(live.program().walk(hook, &known).unwrap().verdict, Verdict::Accept);
+        }
+        // Whoever is further away than a neighbour cannot send it: a router counts down from 255.
+        let text = live.program().to_string();
+        let accepted = text.matches("ip6 hoplimit 255 icmpv6 type 133-137 accept").count();
+        assert_eq!((accepted, text.matches("icmpv6 type 133-137").count()), (3, 3), "{text}");
+    }
+}
+
 #[test]
 fn rules_that_want_it_are_logged() {
     let text = format!(
@@ -134,7 +150,7 @@ fn rules_that_want_it_are_logged() {
     let text = program.to_string();
     let line = "limit rate 10/second burst 20 packets log prefix \"palisade shut ingress denied by Antrea ClusterNetworkPolicy told, rule 0: \"";
     assert!(text.contains(line), "{text}");
-    let walked = program.walk(Hook::Forward, &packet("10.9.9.9", "10.0.0.1", 80)).unwrap();
+    let walked = program.walk(Hook::Forward, &tcp("10.9.9.9", "10.0.0.1", 80)).unwrap();
     assert_eq!((walked.verdict, walked.counters.len()), (Verdict::Drop, 1));
 }
 
@@ -162,7 +178,7 @@ fn peers_of_many_lists_are_kept_once() {
     // 400 pods; the 20 of each namespace in a set of their own; the 20 pods here; ports.
     assert!((820..1000).contains(&elements), "{elements}");
     let said =
-        |source: &str, port| program.walk(Hook::Forward, &packet(source, "10.0.3.1", port)).unwrap().verdict;
+        |source: &str, port| program.walk(Hook::Forward, &tcp(source, "10.0.3.1", port)).unwrap().verdict;
     assert_eq!(said("10.0.3.7", 80), Verdict::Accept);
     assert_eq!(said("10.0.3.7", 443), Verdict::Accept);
     assert_eq!(said("10.0.4.7", 443), Verdict::Accept);
@@ -188,31 +204,22 @@ fn namespaces_that_change_places_at_once() {
                 text.push_str(&pod.replace(&format!("app: {name}"), &format!("app: {label}")));
             }
         }
-        let (mut world, mut found) = (World::default(), Vec::new());
-        load(&Source::new("world.yaml", text), &Limits::default(), &mut world, &mut found);
-        assert!(found.is_empty(), "{found:#?}");
-        world.into_objects()
+        text
     };
-    let mut engine = Engine::default();
-    let mut view = View::default();
+    let mut source = Followed::default();
     let mut live = Live::new(View::default(), "node1", Wiring::new());
-    let mut known = BTreeSet::new();
     let said = |program: &Program, source: &str, destination: &str| {
-        program.walk(Hook::Forward, &packet(source, destination, 80)).unwrap().verdict
+        program.walk(Hook::Forward, &tcp(source, destination, 80)).unwrap().verdict
     };
-    for (objects, expected) in [
+    for (text, expected) in [
         (world("x", "z", "b"), [Verdict::Drop, Verdict::Accept]),
         // Nobody is left whom the rule asks for, and then somebody else is.
         (world("x", "z", "other"), [Verdict::Accept, Verdict::Accept]),
         (world("z", "x", "other"), [Verdict::Accept, Verdict::Drop]),
         (world("x", "z", "b"), [Verdict::Drop, Verdict::Accept]),
     ] {
-        let deltas;
-        (known, deltas) = engine.relist(&known, &objects, &Snapshot::new(objects.clone()));
-        let parts: Vec<_> =
-            deltas.iter().flat_map(|delta| view.follow_for(delta, &["node1"]).unwrap()).collect();
-        live.follow(&parts).unwrap();
-        assert_eq!(view.part_of("node1"), *live.view());
+        live.follow(&source.take(&text, "node1")).unwrap();
+        assert_eq!(source.view.part_of("node1"), *live.view());
         let program = live.program();
         assert_eq!(
             [said(program, "10.0.2.98", "10.0.1.97"), said(program, "10.0.1.98", "10.0.2.97")],
@@ -220,7 +227,37 @@ fn namespaces_that_change_places_at_once() {
         );
     }
     live.tidy();
-    assert_eq!(*live.program(), compile(&view.part_of("node1"), "node1").program);
+    assert_eq!(*live.program(), compile(&source.view.part_of("node1"), "node1").program);
+}
+
+/// Each of two policies is needed by another pod still; what they come to together is not, once the pod goes that both are about.
+#[test]
+fn a_list_goes_with_the_last_who_needs_it() {
+    let world = |both: bool| {
+        let mut text = "{apiVersion: v1, kind: Namespace, metadata: {name: x}}\n".to_owned();
+        for (policy, port) in [("b", 80), ("c", 81)] {
+            let _ = write!(
+                text,
+                "---\n{{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: {policy}, namespace: x}}, spec: \
+                 {{podSelector: {{matchExpressions: [{{key: app, operator: In, values: [a, {policy}]}}]}}, ingress: [{{ports: \
+                 [{{port: {port}}}]}}]}}}}\n"
+            );
+        }
+        for (name, address) in [("a", "10.0.0.1"), ("b", "10.0.0.2"), ("c", "10.0.0.3")] {
+            if both || name != "a" {
+                text.push_str(&pod(name, address, "node1"));
+            }
+        }
+        text
+    };
+    let mut source = Followed::default();
+    let mut live = Live::new(View::default(), "node1", Wiring::new());
+    let lists = |live: &Live| live.program().chains.keys().filter(|name| name.starts_with("in_")).count();
+    live.follow(&source.take(&world(true), "node1")).unwrap();
+    let before = lists(&live);
+    live.follow(&source.take(&world(false), "node1")).unwrap();
+    assert_eq!(lists(&live), before - 1);
+    assert_eq!(*live.program(), compile(&source.view.part_of("node1"), "node1").program);
 }
 
 /// What is left of a connection that was cut opens none, in whichever direction rules apply.
@@ -236,7 +273,7 @@ fn the_rest_of_a_connection_is_dropped_both_ways() {
         ));
         assert!(lists.iter().all(|list| program.chains.keys().any(|name| name.starts_with(list))), "{types}");
         let said = |hook, source: &str, destination: &str| {
-            let packet = Packet { syn: false, ..packet(source, destination, 80) };
+            let packet = Packet { syn: false, ..tcp(source, destination, 80) };
             program.walk(hook, &packet).unwrap().verdict
         };
         assert_eq!(said(Hook::Forward, "10.0.0.1", "10.9.9.9"), Verdict::Drop, "{types}");
@@ -289,7 +326,7 @@ fn what_tells_too_much_apart_is_denied() {
         );
         let size: usize = compiled.program.sets.values().map(|set| set.elements.len()).sum();
         assert!(size < 10_000, "{size}");
-        let walked = compiled.program.walk(Hook::Forward, &packet("10.9.9.9", "10.0.0.1", 1001)).unwrap();
+        let walked = compiled.program.walk(Hook::Forward, &tcp("10.9.9.9", "10.0.0.1", 1001)).unwrap();
         assert_eq!(walked.verdict, Verdict::Drop);
         assert_eq!(walked.counters, ["ingress/denied/too-much"]);
     }

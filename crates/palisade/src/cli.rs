@@ -1,7 +1,18 @@
-//! The arguments, as users see them.
+//! The arguments, as users see them: what is written here is what `--help` and the manual pages say. Commands that have commands of
+//! their own have a file of their own.
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use self::enforce::{EnforceArgs, EnforceCommand, EnforceOutput, EnforceStatusArgs, EnforceStopArgs};
+pub use self::lab::{LabArgs, LabCommand, LabExecArgs, LabOutput, LabTestArgs};
+pub use self::thorium::{
+    EffectiveArgs, EffectiveOutput, ThoriumArgs, ThoriumCommand, VerifyArgs, VerifyOutput,
+};
+
+mod enforce;
+mod lab;
+mod thorium;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -201,258 +212,6 @@ pub struct CompileArgs {
     pub output: CompileOutput,
 }
 
-/// Put policies in force on this machine, and keep them in force.
-///
-/// Policies of all dialects, from files, become one table in this machine's kernel (nftables), for the pods that run here. Files
-/// are watched: what is saved is in force at once, and what it opens and closes is said. A file that cannot be read, is half
-/// written or is gone with its folder takes nothing out of force. Connections that a change denies are cut. At the end the rules stay in
-/// force; `palisade enforce stop` removes them. Needs CAP_NET_ADMIN, nft and ip. docs/enforce.md has the whole of it.
-///
-/// Exit code: 0 in force, 1 the files have errors (nothing is written), 2 it cannot be done here.
-#[derive(Debug, Args)]
-#[command(
-    verbatim_doc_comment,
-    args_conflicts_with_subcommands = true,
-    subcommand_negates_reqs = true,
-    after_help = "\
-Examples:
-  sudo palisade enforce -f /etc/palisade
-  palisade enforce -f /etc/palisade --dry-run
-  sudo palisade enforce -f /etc/palisade --once
-  sudo palisade enforce status
-  sudo palisade enforce stop"
-)]
-pub struct EnforceArgs {
-    #[command(subcommand)]
-    pub command: Option<EnforceCommand>,
-    #[command(flatten)]
-    pub input: InputArgs,
-    /// Which node this machine is; else the Node with an address of it, the only Machine there is, or its name
-    #[arg(long, value_name = "NAME")]
-    pub node: Option<String>,
-    /// Put it in force and end; the rules stay
-    #[arg(long)]
-    pub once: bool,
-    /// Print the transaction for nft, and what it would open and close, and write nothing; needs no rights
-    #[arg(long, conflicts_with = "once")]
-    pub dry_run: bool,
-    /// Show metrics for Prometheus on this address of the loopback interface, e.g. 127.0.0.1:9469
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["once", "dry_run"])]
-    pub metrics: Option<std::net::SocketAddr>,
-    #[command(flatten)]
-    pub state: StateArgs,
-    #[command(flatten)]
-    pub thorium: ThoriumArgs,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum EnforceCommand {
-    Status(EnforceStatusArgs),
-    Stop(EnforceStopArgs),
-}
-
-/// Say what is in force, since when, from which files, and what was counted.
-///
-/// Exit code: 0 in force as the files say, 1 not, 2 it cannot be known.
-#[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
-pub struct EnforceStatusArgs {
-    #[command(flatten)]
-    pub state: StateArgs,
-    /// How to print it
-    #[arg(long, short, value_enum, default_value_t = EnforceOutput::Text, value_name = "FORMAT")]
-    pub output: EnforceOutput,
-}
-
-/// Take the rules out of the kernel.
-///
-/// Says what that opens, and asks first. Whoever enforces must have ended before.
-///
-/// Exit code: 0 nothing is in force any more, 1 it was not wanted after all, 2 it could not be done.
-#[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
-pub struct EnforceStopArgs {
-    #[command(flatten)]
-    pub state: StateArgs,
-    /// Do not ask
-    #[arg(long, short)]
-    pub yes: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct StateArgs {
-    /// Where what is in force is remembered; one enforcer may run for each
-    #[arg(long = "state", value_name = "FOLDER", default_value = palisade_agent::state::FOLDER)]
-    pub folder: std::path::PathBuf,
-}
-
-/// Build the cluster of some manifests on this machine, and check every prediction with real packets.
-///
-/// Pods and nodes become network namespaces, policies rules of nftables in them, Services translated addresses. Every pod is
-/// asked about every other one, on every port that pods declare or policies mention, and about addresses outside. All of it goes
-/// away at the end. The machine's own network is not touched. Needs root, ip and nft; without them it says so and prints the
-/// predictions alone.
-///
-/// Exit code: 0 all as predicted, 1 something was not, 2 nothing could be measured.
-#[derive(Debug, Args)]
-#[command(
-    verbatim_doc_comment,
-    args_conflicts_with_subcommands = true,
-    subcommand_negates_reqs = true,
-    after_help = "\
-Examples:
-  sudo palisade lab examples/shop
-  sudo palisade lab examples/shop --keep
-  sudo palisade lab exec shop/web -- ip address
-  sudo palisade lab test suites/k8s-e2e"
-)]
-pub struct LabArgs {
-    #[command(subcommand)]
-    pub command: Option<LabCommand>,
-    /// Manifests, and folders of them
-    #[arg(required = true, value_name = "PATH")]
-    pub paths: Vec<String>,
-    /// Stay up until Ctrl-C, and follow what changes in the manifests
-    #[arg(long)]
-    pub keep: bool,
-    /// Ask about so many flows at most; more are thinned out evenly
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub most_flows: usize,
-    #[command(flatten)]
-    pub thorium: ThoriumArgs,
-    /// How to print it
-    #[arg(long, short, value_enum, default_value_t = LabOutput::Text, value_name = "FORMAT")]
-    pub output: LabOutput,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum LabCommand {
-    Test(LabTestArgs),
-    Exec(LabExecArgs),
-    /// Take away what labs left behind that did not end as they should
-    Clean,
-}
-
-/// Run PolicyTest files with real packets.
-///
-/// Each step changes the world that is built, and its flows are sent. What this machine cannot send is listed with the reason,
-/// and never counts as passed.
-///
-/// Exit code: 0 all that was sent is as expected, 1 something was not, 2 nothing could be sent.
-#[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
-pub struct LabTestArgs {
-    /// Files and folders with tests
-    #[arg(required = true, value_name = "PATH")]
-    pub paths: Vec<String>,
-    #[command(flatten)]
-    pub thorium: ThoriumArgs,
-    /// How many tests run side by side, each in a cluster of its own
-    #[arg(long, value_name = "N", default_value_t = 16)]
-    pub jobs: usize,
-    /// Print only what fails, and the summary
-    #[arg(long, short)]
-    pub quiet: bool,
-    /// How to print it
-    #[arg(long, short, value_enum, default_value_t = LabOutput::Text, value_name = "FORMAT")]
-    pub output: LabOutput,
-}
-
-/// Run a command in a pod of a lab that stays up.
-///
-/// Exit code: the command's.
-#[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
-pub struct LabExecArgs {
-    /// The pod, as NAMESPACE/POD; or node:NAME, or outside
-    #[arg(value_name = "NAMESPACE/POD")]
-    pub pod: String,
-    /// The command
-    #[arg(required = true, last = true, value_name = "COMMAND")]
-    pub arguments: Vec<String>,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum ThoriumCommand {
-    Effective(EffectiveArgs),
-    Verify(VerifyArgs),
-}
-
-/// Show everything that holds for one tool.
-///
-/// Base, forced and attached policies, merged: whom the tool may reach, who may reach it, and which policy says so.
-///
-/// Exit code: 0 shown, 2 there is no such tool, or a file could not be read.
-#[derive(Debug, Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
-Examples:
-  palisade thorium effective corn/harvester -f examples/thorium
-  palisade thorium effective corn/harvester -f examples/thorium --thorium program"
-)]
-pub struct EffectiveArgs {
-    /// The tool, as GROUP/TOOL
-    #[arg(value_name = "GROUP/TOOL")]
-    pub tool: String,
-    #[command(flatten)]
-    pub input: InputArgs,
-    #[command(flatten)]
-    pub thorium: ThoriumArgs,
-    /// How to print it
-    #[arg(long, short, value_enum, default_value_t = EffectiveOutput::Text, value_name = "FORMAT")]
-    pub output: EffectiveOutput,
-}
-
-/// Check files for Thorium before they are used.
-///
-/// Reads rules files, policy requests, thorium.yml and instance manifests, and says everything that is wrong with them
-/// at once. What a file is, its shape tells; rules, request, base or instance before the files says it instead.
-///
-/// Exit code: 0 no errors, 1 errors, 2 a file could not be read or is none of Thorium's.
-#[derive(Debug, Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
-Examples:
-  palisade thorium verify rules.yaml
-  palisade thorium verify base thorium.yml
-  palisade thorium verify request policy.json --output json"
-)]
-pub struct VerifyArgs {
-    /// rules, request, base or instance if the shape shall not tell; then files, or - for standard input
-    #[arg(required = true, value_name = "[SORT] FILE")]
-    pub arguments: Vec<String>,
-    /// How to print it
-    #[arg(long, short, value_enum, default_value_t = VerifyOutput::Text, value_name = "FORMAT")]
-    pub output: VerifyOutput,
-}
-
-#[derive(Debug, Clone, Copy, Args)]
-pub struct ThoriumArgs {
-    /// Whom to follow where Thorium's document and its program differ
-    #[arg(long, value_enum, default_value_t = Reading::Document, value_name = "READING")]
-    pub thorium: Reading,
-}
-
-/// Whom to follow where Thorium's document and its program differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Reading {
-    /// What the document says
-    Document,
-    /// What the program does (version 1.6.1)
-    Program,
-}
-
-impl From<ThoriumArgs> for palisade_dialects::thorium::Reading {
-    fn from(arguments: ThoriumArgs) -> Self {
-        match arguments.thorium {
-            Reading::Document => Self::Document,
-            Reading::Program => Self::Program,
-        }
-    }
-}
-
 #[derive(Debug, Args)]
 pub struct InputArgs {
     /// A manifest, a folder (searched for .yaml, .yml and .json), or - for standard input; may be repeated
@@ -499,22 +258,6 @@ pub enum TestOutput {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LabOutput {
-    /// For people
-    Text,
-    /// For programs (docs/schemas/lab.json, docs/schemas/lab-test.json)
-    Json,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum EnforceOutput {
-    /// For people
-    Text,
-    /// For programs (docs/schemas/enforce-status.json)
-    Json,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CompileTo {
     /// Kubernetes NetworkPolicy objects, of Thorium's policies
     Kubernetes,
@@ -527,21 +270,5 @@ pub enum CompileOutput {
     /// Documents, as kubectl applies them
     Yaml,
     /// One list
-    Json,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum EffectiveOutput {
-    /// For people
-    Text,
-    /// For programs (docs/schemas/effective.json)
-    Json,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum VerifyOutput {
-    /// For people
-    Text,
-    /// For programs (docs/schemas/check.json)
     Json,
 }

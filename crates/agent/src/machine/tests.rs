@@ -1,5 +1,9 @@
 use std::cell::RefCell;
 
+use palisade_model::cluster::{MachinePod, Pod};
+use palisade_model::label::Labels;
+use palisade_nftables::program::Interface;
+
 use super::*;
 
 /// A network that says what a test put there.
@@ -7,6 +11,7 @@ use super::*;
 struct Told {
     here: Vec<Link>,
     inside: RefCell<BTreeMap<String, Result<Vec<Link>, String>>>,
+    sees_bridged: bool,
 }
 
 impl Network for &Told {
@@ -21,6 +26,10 @@ impl Network for &Told {
 
     fn name(&self) -> SmolStr {
         "here".into()
+    }
+
+    fn sees_bridged(&self) -> bool {
+        self.sees_bridged
     }
 }
 
@@ -292,4 +301,116 @@ fn addresses_that_are_written_count_and_the_namespace_says_only_the_way() {
     let own: IpAddr = "10.1.0.1".parse().unwrap();
     assert_eq!(objects.pods[0].addresses, [own]);
     assert_eq!(place.wiring[&interface("v-web")], BTreeSet::from([own]));
+}
+
+#[test]
+fn behind_a_bridge_a_pod_has_no_interface_of_its_own_and_rules_need_the_kernel_to_show_its_packets() {
+    for sees_bridged in [false, true] {
+        let near = Link { bridge: Some("br0".into()), ..link(9, "veth9", Some(3), &[]) };
+        let told = Told { here: vec![near], sees_bridged, ..Told::default() };
+        told.inside.borrow_mut().insert("web".into(), Ok(vec![link(3, "eth0", Some(9), &["10.0.0.7"])]));
+        let machines = [machine("here", vec![entry("shop/web", &[], None, Some("web"))])];
+        let mut objects = world(vec![pod("web")]);
+        let place = Finder::new(&told, None).place(&mut objects, &machines).unwrap();
+        assert_eq!(objects.pods[0].addresses, ["10.0.0.7".parse::<IpAddr>().unwrap()]);
+        // What it sends comes in by the bridge, as what its neighbours send does.
+        assert!(place.wiring.is_empty(), "{:?}", place.wiring);
+        let trouble = "shop/web: it is behind the bridge br0";
+        assert_eq!(place.troubles.iter().any(|one| one.starts_with(trouble)), !sees_bridged);
+        assert_eq!(place.notes, place.troubles);
+    }
+}
+
+#[test]
+fn a_pod_in_the_network_of_its_node_has_the_nodes_addresses_and_no_interface() {
+    let told = Told { here: vec![link(2, "eth0", None, &["192.0.2.1"])], ..Told::default() };
+    let host = Pod { host_network: true, node: Some("here".into()), ..pod("agent") };
+    let elsewhere = Pod { host_network: true, node: Some("there".into()), ..pod("far") };
+    let mut objects = world(vec![host, elsewhere]);
+    let machines = [machine("here", vec![entry("shop/agent", &["192.0.2.1"], Some("eth0"), None)])];
+    let place = Finder::new(&told, Some("here")).place(&mut objects, &machines).unwrap();
+    // Else whatever comes by eth0 with another address would be forged.
+    assert!(place.wiring.is_empty() && place.pods.is_empty(), "{place:?}");
+    // The same without an entry.
+    let mut objects =
+        world(objects.pods.into_iter().map(|pod| Pod { addresses: Vec::new(), ..pod }).collect());
+    Finder::new(&told, Some("here")).place(&mut objects, &[]).unwrap();
+    assert_eq!(objects.pods[0].addresses, ["192.0.2.1".parse::<IpAddr>().unwrap()]);
+    assert!(objects.pods[1].addresses.is_empty());
+}
+
+#[test]
+fn what_nobody_lives_at_any_more_is_free_and_what_is_the_machines_is_not() {
+    let told = Told {
+        here: vec![link(2, "eth0", None, &["192.0.2.1"]), link(5, "v-web", Some(2), &[])],
+        ..Told::default()
+    };
+    let inside = vec![link(2, "eth0", Some(5), &["10.1.0.1", "192.0.2.1"])];
+    told.inside.borrow_mut().insert("web".into(), Ok(inside));
+    let address = |text: &str| vec![text.parse::<IpAddr>().unwrap()];
+    let over = Pod { terminated: true, addresses: address("10.1.0.1"), ..pod("over") };
+    let host = Pod { host_network: true, addresses: address("192.0.2.1"), ..pod("agent") };
+    let mut objects = world(vec![pod("web"), over, host]);
+    let machines = [machine("here", vec![entry("shop/web", &[], None, Some("web"))])];
+    let place = Finder::new(&told, None).place(&mut objects, &machines).unwrap();
+    assert_eq!(objects.pods[0].addresses, address("10.1.0.1"));
+    assert!(place.notes[0].contains("192.0.2.1, which is this machine's"), "{:?}", place.notes);
+}
+
+#[test]
+fn a_network_namespace_that_nobody_names_any_more_is_not_looked_at() {
+    let told = Told::default();
+    told.inside.borrow_mut().insert("web".into(), Ok(vec![link(2, "eth0", Some(5), &["10.1.0.1"])]));
+    let machines = [machine("here", vec![entry("shop/web", &[], None, Some("web"))])];
+    let mut finder = Finder::new(&told, None);
+    finder.place(&mut world(vec![pod("web")]), &machines).unwrap();
+    assert!(finder.has_namespaces());
+    finder.place(&mut world(vec![pod("web")]), &[machine("here", Vec::new())]).unwrap();
+    assert!(!finder.has_namespaces());
+    // Nor is what happens there a reason to place anything.
+    told.inside.borrow_mut().clear();
+    finder.look().unwrap();
+    assert!(!finder.look().unwrap());
+}
+
+#[test]
+fn the_machine_as_a_node_has_its_global_addresses_that_are_no_pods() {
+    let told = Told {
+        here: vec![link(2, "eth0", None, &["192.0.2.1", "fe80::1"]), link(7, "tap0", None, &["10.0.0.7"])],
+        ..Told::default()
+    };
+    let machines = [machine("here", vec![entry("shop/web", &["10.0.0.7"], None, None)])];
+    let addresses = |nodes: Vec<Node>| {
+        let mut objects = Objects { nodes, ..world(vec![pod("web")]) };
+        let place = Finder::new(&told, Some("here")).place(&mut objects, &machines).unwrap();
+        assert_eq!(place.own.len(), 3);
+        let [node] = &objects.nodes[..] else { panic!("{:?}", objects.nodes) };
+        node.addresses.clone()
+    };
+    let (own, other): (IpAddr, IpAddr) = ("192.0.2.1".parse().unwrap(), "192.0.2.9".parse().unwrap());
+    let node = |addresses| Node { name: "here".into(), labels: Labels::default(), addresses, at: None };
+    assert_eq!(addresses(Vec::new()), [own]);
+    assert_eq!(addresses(vec![node(Vec::new())]), [own]);
+    // What its manifest says counts.
+    assert_eq!(addresses(vec![node(vec![other])]), [other]);
+}
+
+#[test]
+fn a_pod_of_another_node_gets_nothing_of_an_entry_and_one_with_addresses_keeps_them() {
+    let told = Told::default();
+    let (own, other): (IpAddr, IpAddr) = ("10.0.0.9".parse().unwrap(), "10.0.0.7".parse().unwrap());
+    let machines = [machine("here", vec![entry("shop/web", &["10.0.0.7"], None, None)])];
+    let placed = |pod: Pod| {
+        let mut objects = world(vec![pod]);
+        let place = Finder::new(&told, Some("here")).place(&mut objects, &machines).unwrap();
+        (objects.pods.remove(0), place.notes)
+    };
+    let (far, _) = placed(Pod { node: Some("there".into()), ..pod("web") });
+    assert_eq!((far.node.as_deref(), far.addresses), (Some("there"), Vec::new()));
+    let (kept, notes) = placed(Pod { addresses: vec![own], ..pod("web") });
+    assert_eq!((kept.node.as_deref(), kept.addresses), (Some("here"), vec![own]));
+    let note = format!("shop/web: has {other}, which its manifest does not say: rules are for what it says");
+    assert_eq!(notes, [note]);
+    let (new, notes) = placed(Pod { node: Some("here".into()), ..pod("web") });
+    assert_eq!((new.addresses, notes), (vec![other], Vec::new()));
 }

@@ -1,5 +1,8 @@
 //! Objects to make worlds of: each in several versions, of all dialects, small enough that they meet.
 
+#[path = "../../../model/tests/dice/mod.rs"]
+mod dice;
+
 use std::collections::BTreeMap;
 
 use palisade_dialects::load::load;
@@ -9,18 +12,7 @@ use palisade_dialects::source::tree::Source;
 use palisade_dialects::world::World;
 use palisade_engine::{Item, Key};
 
-/// A small generator with a fixed sequence, so that a failure can be repeated.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((z ^ (z >> 31)) % sides as u64).unwrap()
-    }
-}
+pub use dice::Dice;
 
 /// Each object in its versions: one document, in which `A|B|C` inside of `<…>` are alternatives.
 const OBJECTS: &str = include_str!("objects.yaml");

@@ -141,8 +141,9 @@ impl Edit {
         let mut patch = Patch::default();
         for (name, before) in mem::take(&mut self.chains) {
             match (before, self.program.chains.get(&name)) {
-                (before, Some(now)) if before.as_ref() != Some(now) => {
-                    patch.chains.insert(name, now.clone());
+                (None, Some(now)) => drop(patch.chains.insert(name, now.clone())),
+                (Some(before), Some(now)) if before != *now => {
+                    patch.changed.insert(name, now.clone());
                 }
                 (Some(_), None) => drop(patch.no_chains.insert(name)),
                 _ => {}

@@ -1,24 +1,29 @@
-//! The chains of lists of rules: who is the peer?
+//! Lists of rules: which there are, who needs them, and where their peers are kept.
+//!
+//! A list is what applies to somebody in one direction. Many of the node's own have the same one, and lists that are about the same
+//! peers share how these are told apart, so both count their users: what nobody needs goes, and is not asked about sets any more. Who is a
+//! peer changes far more often than which rules there are, so an address is put where it belongs ([`Live::place`]) without its
+//! chains being made again ([`Live::render`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use palisade_engine::delta::{Content, Rule as ViewRule, RuleId, SetId};
-use palisade_engine::view::View;
 use palisade_model::address::Family;
 use palisade_model::policy::Direction;
 
 use super::FAMILIES;
-use super::base::REST;
-use super::chains::{Chains, content_named};
 use super::classify::{Class, Classifier, address_key, blocks};
-use super::decide::{Behaviour, List};
-use super::edit::Edit;
+use super::decide::List;
 use super::layers::{self, Everybody, Layer};
 use super::live::Live;
 use super::names::{Said, digest, hashed};
-use crate::program::{Chain, Elements, Field, Match, Name, Rule, Set, Verdict};
+use crate::program::{Name, Verdict};
+
+mod render;
+#[cfg(test)]
+mod tests;
 
 /// A list of rules that some of the node's own need.
 #[derive(Debug)]
@@ -44,6 +49,8 @@ pub(super) struct Shared {
     pub(super) classifier: Classifier,
     pub(super) lists: BTreeSet<Name>,
 }
+
+// === impl Live ===
 
 impl Live {
     /// The rules that apply to somebody in these sets, in their order.
@@ -215,122 +222,6 @@ impl Live {
             .collect()
     }
 
-    /// Makes the chain of a list.
-    pub(super) fn render(&mut self, name: &Name) {
-        let Some(listed) = self.lists.get_mut(name) else { return };
-        let direction = listed.list.direction;
-        let mut rules = Vec::new();
-        if listed.via.is_none() {
-            rules.push(Rule::new([Match::LooseTcp], Verdict::Drop).comment(REST));
-        }
-        for (service, to) in &listed.services {
-            let members = self.view.sets().get(service).into_iter().flat_map(|set| &set.members);
-            let mut keys: BTreeMap<Family, Elements> = BTreeMap::new();
-            for address in members.flat_map(|member| &member.addresses) {
-                keys.entry(Family::of(*address)).or_default().insert(address_key(*address), None);
-            }
-            for (family, elements) in keys {
-                let field = Field::OriginalDestination(family);
-                let set =
-                    content_named(&mut self.edit, &[field], elements, false, "the addresses of a service");
-                rules.push(Rule::new([Match::In(vec![field], set)], Verdict::Goto(to.clone())));
-            }
-        }
-        let mut chains =
-            Chains { view: &self.view, edit: &mut self.edit, counted: &mut self.counted, list: &listed.list };
-        let classifier = listed.classifier.as_ref().and_then(|own| self.classifiers.get(own));
-        let classifier = classifier.map(|shared| &shared.classifier);
-        let mut closed = classifier.is_some_and(Classifier::is_too_much);
-        if closed {
-            rules.truncate(usize::from(listed.via.is_none()));
-            let nothing = chains.behaviour(&Behaviour::closed());
-            rules.push(Rule::new([], Verdict::Goto(nothing)));
-            self.closed.insert(name.clone(), too_much(&self.view, &listed.list));
-            self.edit.chain(name.clone(), Chain { hook: None, rules });
-            return;
-        }
-        if let Some(classifier) = classifier {
-            let shown = classifier.shown.iter().map(|(_, class)| *class);
-            let ranges = classifier.ranges.iter().map(|range| range.2);
-            let layers = listed.layers.iter().flat_map(|layer| {
-                FAMILIES.into_iter().filter_map(|family| classifier.layer(layer.condition, family))
-            });
-            let classes: BTreeSet<Class> = shown.chain(ranges).chain(layers).collect();
-            listed.chains.clear();
-            for class in classes {
-                let fulfilled = classifier.classes.get(class).map(|(_, fulfilled)| fulfilled.as_slice());
-                let behaviour = listed.list.behaviour(fulfilled.unwrap_or_default());
-                closed |= behaviour.closed;
-                listed.chains.insert(class, chains.behaviour(&behaviour));
-            }
-        }
-        for family in FAMILIES {
-            let field = match direction {
-                Direction::Egress => Field::Destination(family),
-                Direction::Ingress => Field::Source(family),
-            };
-            if let Some(classifier) = classifier {
-                let fresh = listed.classifier.as_ref().is_some_and(|own| self.fresh.contains(own));
-                members(
-                    chains.edit,
-                    classifier,
-                    name,
-                    field,
-                    &listed.chains,
-                    (fresh, &mut self.filled),
-                    &mut rules,
-                );
-            }
-            for layer in &listed.layers {
-                let Some(everybody) = self.everybody.get(&layer.name) else { continue };
-                if !everybody.shown.contains(&family) {
-                    continue;
-                }
-                let class = classifier.and_then(|classifier| classifier.layer(layer.condition, family));
-                let to = match class.and_then(|class| listed.chains.get(&class)) {
-                    Some(chain) => chain.clone(),
-                    None => {
-                        let behaviour = listed.list.behaviour(&layer.fulfilled);
-                        closed |= behaviour.closed;
-                        chains.behaviour(&behaviour)
-                    }
-                };
-                let set = Everybody::set(&layer.name, family);
-                let fresh = self.fresh.contains(&layer.name);
-                let members = || everybody.members(&self.view, family);
-                peers(
-                    chains.edit,
-                    &set,
-                    field,
-                    members,
-                    (fresh, &mut self.filled),
-                    &everybody.words(&self.view),
-                );
-                rules.push(Rule::new([Match::In(vec![field], set)], Verdict::Goto(to)));
-            }
-            if let Some(classifier) = classifier {
-                ranges(chains.edit, classifier, field, &listed.chains, &mut rules);
-            }
-        }
-        let nobody = listed.list.fulfilled(listed.via.into_iter());
-        let behaviour = listed.list.behaviour(&nobody);
-        closed |= behaviour.closed;
-        let rest = chains.behaviour(&behaviour);
-        match closed {
-            true => drop(self.closed.insert(name.clone(), too_much(&self.view, &listed.list))),
-            false => drop(self.closed.remove(name)),
-        }
-        rules.push(Rule::new([], Verdict::Goto(rest)).comment("anybody else"));
-        let services: Vec<Name> = listed.services.iter().map(|(_, list)| list.clone()).collect();
-        self.edit.chain(name.clone(), Chain { hook: None, rules });
-        // While a service has no address nothing leads to its list, and the chain was taken away.
-        for list in services {
-            if !self.edit.program().chains.contains_key(&list) {
-                self.render(&list);
-            }
-        }
-    }
-
     /// Puts an address where it belongs now, for everybody who tells peers apart by a set.
     pub(super) fn place(&mut self, set: SetId, address: IpAddr) {
         let family = Family::of(address);
@@ -390,119 +281,6 @@ impl Live {
             }
         }
     }
-}
-
-/// What is said about a list that tells too much apart.
-fn too_much(view: &View, list: &List) -> String {
-    let origins = list.rules.iter().filter_map(|rule| view.policies().get(&rule.policy));
-    let mut policies: Vec<String> = origins.map(|origin| origin.object.to_string()).collect();
-    policies.dedup();
-    let more = policies.len().saturating_sub(3);
-    policies.truncate(3);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!(
-        "{}{more}: together they tell more ports and peers apart than can be put into a kernel: what they cannot is denied in {}",
-        policies.join(", "),
-        list.direction
-    )
-}
-
-/// Sends members to what they may do: by a set if that is the same for all, by a map otherwise.
-fn members(
-    edit: &mut Edit,
-    classifier: &Classifier,
-    list: &Name,
-    field: Field,
-    chains: &BTreeMap<Class, Name>,
-    (fresh, filled): (bool, &mut BTreeSet<Name>),
-    rules: &mut Vec<Rule>,
-) {
-    let Some(family) = field.family() else { return };
-    let shown: Vec<(&Name, Class)> = {
-        let own = classifier.shown(family).filter_map(|class| Some((chains.get(&class)?, class)));
-        let mut own: Vec<(&Name, Class)> = own.collect();
-        // By the name of the chain, which is the same in every run.
-        own.sort_by_key(|(name, class)| (*name, classifier.set(family, *class)));
-        own
-    };
-    if shown.len() <= 1 {
-        for (to, class) in shown {
-            let set = classifier.set(family, class);
-            let members = || classifier.members(family, class).map(|key| (key, None)).collect();
-            peers(edit, &set, field, members, (fresh, &mut *filled), "peers that may do the same");
-            rules.push(Rule::new([Match::In(vec![field], set)], Verdict::Goto(to.clone())));
-        }
-        return;
-    }
-    let map = map_name(list, family);
-    edit.set(&map, || Set {
-        key: vec![field.is_of()],
-        elements: Elements::new(),
-        is_map: true,
-        interval: false,
-        comment: "peers by what they may do".to_owned(),
-    });
-    let own = classifier.exact.iter().filter(|(address, _)| Family::of(**address) == family);
-    let elements = own.filter_map(|(address, class)| {
-        Some((address_key(*address), Some(Verdict::Goto(chains.get(class)?.clone()))))
-    });
-    edit.fill(&map, elements.collect());
-    rules.push(Rule::new([], Verdict::Map(vec![field], map)));
-}
-
-/// A set of peers. If it is there it is kept up to date, unless it is one from before.
-fn peers(
-    edit: &mut Edit,
-    name: &Name,
-    field: Field,
-    members: impl Fn() -> Elements,
-    (fresh, filled): (bool, &mut BTreeSet<Name>),
-    comment: &str,
-) {
-    if edit.program().sets.contains_key(name) {
-        if fresh && filled.insert(name.clone()) {
-            edit.fill(name, members());
-        }
-        return;
-    }
-    filled.insert(name.clone());
-    edit.set(name, || Set {
-        key: vec![field.is_of()],
-        elements: members(),
-        is_map: false,
-        interval: false,
-        comment: comment.to_owned(),
-    });
-}
-
-/// The same for ranges of addresses.
-fn ranges(
-    edit: &mut Edit,
-    classifier: &Classifier,
-    field: Field,
-    chains: &BTreeMap<Class, Name>,
-    rules: &mut Vec<Rule>,
-) {
-    let Some(family) = field.family() else { return };
-    let mut ways: BTreeMap<&Name, Elements> = BTreeMap::new();
-    for (class, keys) in classifier.ranges(family) {
-        if let Some(to) = chains.get(&class) {
-            ways.entry(to).or_default().extend(keys.into_iter().map(|key| (key, None)));
-        }
-    }
-    if ways.len() <= 1 {
-        for (to, elements) in ways {
-            let set = content_named(edit, &[field], elements, false, "addresses that may do the same");
-            rules.push(Rule::new([Match::In(vec![field], set)], Verdict::Goto(to.clone())));
-        }
-        return;
-    }
-    let mut elements = Elements::new();
-    for (to, keys) in ways {
-        elements.extend(keys.into_keys().map(|key| (key, Some(Verdict::Goto(to.clone())))));
-    }
-    let map = content_named(edit, &[field], elements, true, "addresses by what they may do");
-    rules.push(Rule::new([], Verdict::Map(vec![field], map)));
 }
 
 /// The map of a list's peers.

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use palisade_model::address::Family;
 use rustix::io::Errno;
 
-use crate::kernel::message::{self, ACK, Messages, REQUEST};
+use crate::kernel::message::{ACK, Attributes, Messages, REQUEST};
 use crate::kernel::netlink::Socket;
 use crate::kernel::{Connection, End, KernelError};
 use crate::program::{ICMP, ICMP6};
@@ -89,6 +89,15 @@ pub(crate) fn cut(socket: &mut Socket, connections: &[Connection]) -> Result<usi
     Ok(known)
 }
 
+/// Forgets all of them.
+pub(crate) fn forget(socket: &mut Socket) -> Result<(), Errno> {
+    let mut messages = Messages::default();
+    let only = socket.next();
+    // Without a connection it means every one.
+    messages.begin(DELETE, REQUEST | ACK, only, 0, 0);
+    socket.ask(messages, only, only)
+}
+
 /// Whether the kernel tells about connections at all.
 pub(crate) fn works(socket: &mut Socket) -> Result<(), Errno> {
     socket.get(GET_STATISTICS, 0, |_| {}, |_| Some(()))
@@ -104,10 +113,9 @@ pub(crate) fn without(error: KernelError) -> KernelError {
     }
 }
 
-fn connection(attributes: &[u8]) -> Option<Connection> {
-    let original = direction(message::attribute(attributes, ORIGINAL)?)?;
-    let reply = direction(message::attribute(attributes, REPLY)?)?;
-    let zone = message::attribute(attributes, ZONE).and_then(short);
+fn connection(attributes: Attributes<'_>) -> Option<Connection> {
+    let original = direction(attributes.inside(ORIGINAL)?)?;
+    let reply = direction(attributes.inside(REPLY)?)?;
     Some(Connection {
         protocol: original.protocol,
         source: original.source,
@@ -116,37 +124,35 @@ fn connection(attributes: &[u8]) -> Option<Connection> {
         seen: reply.destination,
         icmp: original.icmp,
         // A zone of the other direction alone is no part of what it is found by.
-        zone: zone.or(original.zone).unwrap_or(0),
+        zone: attributes.short(ZONE).or(original.zone).unwrap_or(0),
     })
 }
 
-fn direction(attributes: &[u8]) -> Option<Direction> {
-    let addresses = message::attribute(attributes, ADDRESSES)?;
-    let four = |kind| {
-        Some(IpAddr::from(Ipv4Addr::from(<[u8; 4]>::try_from(message::attribute(addresses, kind)?).ok()?)))
-    };
-    let six = |kind| {
-        Some(IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(message::attribute(addresses, kind)?).ok()?)))
-    };
+fn direction(attributes: Attributes<'_>) -> Option<Direction> {
+    let addresses = attributes.inside(ADDRESSES)?;
+    let four = |kind| Some(IpAddr::from(Ipv4Addr::from(<[u8; 4]>::try_from(addresses.get(kind)?).ok()?)));
+    let six = |kind| Some(IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(addresses.get(kind)?).ok()?)));
     let source = four(FOUR.0).or_else(|| six(SIX.0))?;
     let destination = four(FOUR.1).or_else(|| six(SIX.1))?;
-    let of_protocol = message::attribute(attributes, PROTOCOL)?;
-    let byte = |kind| message::attribute(of_protocol, kind)?.first().copied();
-    let number = |kind| message::attribute(of_protocol, kind).and_then(short);
+    let of_protocol = attributes.inside(PROTOCOL)?;
+    let byte = |kind| of_protocol.get(kind)?.first().copied();
     let protocol = byte(NUMBER)?;
     let (ports, icmp) = match icmp_of(protocol) {
         Some([identifier, kind, code]) => {
-            let identifier = number(identifier).unwrap_or(0);
+            let identifier = of_protocol.short(identifier).unwrap_or(0);
             ((identifier, identifier), Some((byte(kind)?, byte(code)?)))
         }
-        None => ((number(PORTS.0).unwrap_or(0), number(PORTS.1).unwrap_or(0)), None),
+        None => {
+            let port = |kind| of_protocol.short(kind).unwrap_or(0);
+            ((port(PORTS.0), port(PORTS.1)), None)
+        }
     };
     Some(Direction {
         protocol,
         source: End { address: source, port: ports.0 },
         destination: End { address: destination, port: ports.1 },
         icmp,
-        zone: message::attribute(attributes, OWN_ZONE).and_then(short),
+        zone: attributes.short(OWN_ZONE),
     })
 }
 
@@ -188,9 +194,4 @@ fn icmp_of(protocol: u8) -> Option<[u16; 3]> {
         ICMP6 => Some(ICMP_OF_SIX),
         _ => None,
     }
-}
-
-/// A number of 16 bits in the byte order of the network.
-fn short(bytes: &[u8]) -> Option<u16> {
-    Some(u16::from_be_bytes(bytes.try_into().ok()?))
 }

@@ -3,9 +3,9 @@
 use rustix::io::Errno;
 
 use crate::kernel::Count;
-use crate::kernel::elements::{INET, NEW_TABLE, OF_TABLE};
-use crate::kernel::message::{self, Messages};
+use crate::kernel::message::{Message, Messages};
 use crate::kernel::netlink::Socket;
+use crate::kernel::tables::{INET, NEW_TABLE, OF_TABLE, is_ours};
 use crate::program::Name;
 use crate::text::TABLE;
 
@@ -26,18 +26,18 @@ pub(crate) fn list(socket: &mut Socket) -> Result<Vec<(Name, Count)>, Errno> {
         request.attribute(OBJECT_KIND, &COUNTER.to_be_bytes());
     };
     socket.dump(GET_OBJECT, INET, ours, |message, all| {
-        // Kernels that do not choose tell of everything.
-        all.extend(count(message.attributes()));
+        all.extend(count(message));
         Ok(())
     })
 }
 
-fn count(attributes: &[u8]) -> Option<(Name, Count)> {
-    let ours = message::attribute(attributes, OF_TABLE).and_then(message::name) == Some(TABLE);
-    let kind = message::attribute(attributes, OBJECT_KIND).and_then(message::number);
-    let name = message::attribute(attributes, OBJECT_NAME).and_then(message::name)?;
-    let data = message::attribute(attributes, OBJECT_DATA)?;
-    let number = |kind| Some(u64::from_be_bytes(message::attribute(data, kind)?.try_into().ok()?));
+fn count(message: &Message<'_>) -> Option<(Name, Count)> {
+    let attributes = message.attributes();
+    let name = attributes.name(OBJECT_NAME)?;
+    let data = attributes.inside(OBJECT_DATA)?;
+    let number = |kind| Some(u64::from_be_bytes(data.get(kind)?.try_into().ok()?));
     let count = Count { packets: number(PACKETS)?, bytes: number(BYTES)? };
-    (ours && kind == Some(COUNTER)).then(|| (Name::new(name), count))
+    // Kernels that do not choose tell of everything.
+    let wanted = is_ours(message) && attributes.number(OBJECT_KIND) == Some(COUNTER);
+    wanted.then(|| (Name::new(name), count))
 }

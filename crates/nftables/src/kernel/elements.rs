@@ -4,30 +4,20 @@
 
 use rustix::io::Errno;
 
-use crate::kernel::message::{self, ACK, CREATE, EXCLUSIVE, Message, Messages, REQUEST};
+use crate::kernel::message::{ACK, Attributes, CREATE, EXCLUSIVE, Message, Messages, REQUEST};
 use crate::kernel::netlink::Socket;
 use crate::kernel::shape::{Raw, Shape, Shapes, fields};
+use crate::kernel::tables::{self, INET, NEW_TABLE, OF_TABLE};
 use crate::patch::Patch;
 use crate::program::{Elements, Name, Verdict};
 use crate::text::TABLE;
 
-/// The family `inet`.
-pub(crate) const INET: u8 = 1;
-/// The subsystem of nftables, and messages of it.
-pub(crate) const SUBSYSTEM: u16 = 10;
-pub(crate) const NEW_TABLE: u16 = SUBSYSTEM << 8;
-pub(crate) const GET_TABLE: u16 = NEW_TABLE | 1;
-pub(crate) const DELETE_TABLE: u16 = NEW_TABLE | 2;
 const GET_SET: u16 = NEW_TABLE | 10;
 const NEW_ELEMENTS: u16 = NEW_TABLE | 12;
 const GET_ELEMENTS: u16 = NEW_TABLE | 13;
 const DELETE_ELEMENTS: u16 = NEW_TABLE | 14;
-/// What begins and ends a transaction.
-const BEGIN: u16 = 0x10;
-const END: u16 = 0x11;
 
-/// In every message, the table's name; in those about sets and elements, the set's.
-pub(crate) const OF_TABLE: u16 = 1;
+/// Beside the table's name, the set's.
 const OF_SET: u16 = 2;
 /// In messages about sets.
 const SET_FLAGS: u16 = 3;
@@ -80,8 +70,7 @@ impl Patch {
             return None;
         }
         let mut writer = Writer { messages: Messages::default(), list: None, last: 0 };
-        let first = socket.next();
-        writer.messages.begin(BEGIN, REQUEST, first, 0, SUBSYSTEM);
+        let first = tables::begin(socket, &mut writer.messages);
         writer.last = first;
         for (kind, flags, sets) in
             [(DELETE_ELEMENTS, 0, &self.leave), (NEW_ELEMENTS, CREATE | EXCLUSIVE, &self.join)]
@@ -92,7 +81,7 @@ impl Patch {
             }
         }
         writer.end();
-        writer.messages.begin(END, REQUEST, socket.next(), 0, SUBSYSTEM);
+        tables::end(socket, &mut writer.messages);
         Some((writer.messages, first, writer.last))
     }
 }
@@ -172,21 +161,6 @@ impl Writer {
     }
 }
 
-/// A transaction of one message.
-pub(crate) fn transaction(
-    socket: &mut Socket,
-    kind: u16,
-    attributes: impl Fn(&mut Messages),
-) -> Result<(), Errno> {
-    let mut messages = Messages::default();
-    let (first, last, end) = (socket.next(), socket.next(), socket.next());
-    messages.begin(BEGIN, REQUEST, first, 0, SUBSYSTEM);
-    messages.begin(kind, REQUEST | ACK, last, INET, 0);
-    attributes(&mut messages);
-    messages.begin(END, REQUEST, end, 0, SUBSYSTEM);
-    socket.ask(messages, first, last)
-}
-
 /// The sets of our table. Those that a rule has for itself are a part of that rule.
 pub(crate) fn shapes(socket: &mut Socket) -> Result<Shapes, Errno> {
     let all = socket.dump(
@@ -195,15 +169,13 @@ pub(crate) fn shapes(socket: &mut Socket) -> Result<Shapes, Errno> {
         |request| request.name(OF_TABLE, TABLE),
         |message, all| {
             let attributes = message.attributes();
-            let is_ours = message::attribute(attributes, OF_TABLE).and_then(message::name) == Some(TABLE);
-            let flags = message::attribute(attributes, SET_FLAGS).and_then(message::number).unwrap_or(0);
-            if is_ours && flags & ANONYMOUS == 0 {
-                let name = message::attribute(attributes, OF_SET).and_then(message::name);
-                let key = message::attribute(attributes, SET_KEY_TYPE).and_then(message::number);
-                let key = key.and_then(fields).filter(|_| flags & OTHER == 0);
+            let flags = attributes.number(SET_FLAGS).unwrap_or(0);
+            if tables::is_ours(message) && flags & ANONYMOUS == 0 {
+                let name = attributes.name(OF_SET).ok_or(Errno::BADMSG)?;
+                let key = attributes.number(SET_KEY_TYPE).and_then(fields).filter(|_| flags & OTHER == 0);
                 let shape =
                     key.map(|key| Shape { key, interval: flags & INTERVALS != 0, is_map: flags & MAP != 0 });
-                all.push((Name::new(name.ok_or(Errno::BADMSG)?), shape));
+                all.push((Name::new(name), shape));
             }
             Ok(())
         },
@@ -230,19 +202,18 @@ pub(crate) fn read(socket: &mut Socket, name: &Name, shape: &Shape) -> Result<Op
 }
 
 fn raw_elements(message: &Message<'_>) -> Vec<Option<Raw>> {
-    let list = message::attribute(message.attributes(), LIST).unwrap_or_default();
-    message::attributes(list).map(|(_, element)| raw_element(element)).collect()
+    message.attributes().list(LIST).map(raw_element).collect()
 }
 
-fn raw_element(element: &[u8]) -> Option<Raw> {
-    let flags = message::attribute(element, ELEMENT_FLAGS).and_then(message::number).unwrap_or(0);
+fn raw_element(element: Attributes<'_>) -> Option<Raw> {
+    let flags = element.number(ELEMENT_FLAGS).unwrap_or(0);
     if flags & IS_REST != 0 {
         return None;
     }
-    let value = |kind| message::attribute(element, kind).and_then(|data| message::attribute(data, VALUE));
-    let verdict = match message::attribute(element, DATA) {
+    let value = |kind| element.inside(kind).and_then(|data| data.get(VALUE));
+    let verdict = match element.inside(DATA) {
         None => None,
-        Some(data) => Some(verdict(message::attribute(data, VERDICT)?)?),
+        Some(data) => Some(verdict(data.inside(VERDICT)?)?),
     };
     Some(Raw {
         key: value(KEY)?.to_vec(),
@@ -264,10 +235,9 @@ fn code(verdict: &Verdict) -> Option<(i32, Option<&Name>)> {
     })
 }
 
-fn verdict(attributes: &[u8]) -> Option<Verdict> {
-    let chain = || Some(Name::new(message::attribute(attributes, CHAIN).and_then(message::name)?));
-    let code = message::attribute(attributes, CODE)?;
-    Some(match i32::from_be_bytes(code.try_into().ok()?) {
+fn verdict(attributes: Attributes<'_>) -> Option<Verdict> {
+    let chain = || Some(Name::new(attributes.name(CHAIN)?));
+    Some(match attributes.number(CODE)?.cast_signed() {
         ACCEPT => Verdict::Accept,
         DROP => Verdict::Drop,
         RETURN => Verdict::Return,
@@ -280,6 +250,7 @@ fn verdict(attributes: &[u8]) -> Option<Verdict> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::message;
 
     #[test]
     fn broken_elements_are_none() {

@@ -77,8 +77,8 @@ impl Kernel for Fake {
         }
         check_sets(&program.sets)?;
         check_depth(program)?;
-        let begins = |name: &Name| (name.clone(), counts.get(name).copied().unwrap_or_default());
-        self.counts = program.counters.iter().map(begins).collect();
+        let count = |name: &Name| self.counts.get(name).or(counts.get(name)).copied().unwrap_or_default();
+        self.counts = program.counters.iter().map(|name| (name.clone(), count(name))).collect();
         self.program = Some(program.clone());
         Ok(())
     }
@@ -147,9 +147,15 @@ fn patched(mut program: Program, patch: &Patch) -> Result<Program, KernelError> 
     program.counters.extend(patch.counters.iter().cloned());
     program.sets.extend(patch.sets.clone());
     for (name, chain) in &patch.chains {
+        if program.chains.insert(name.clone(), chain.clone()).is_some() {
+            return Err(drifted("there is already a chain", name));
+        }
+    }
+    for (name, chain) in &patch.changed {
         let before = program.chains.insert(name.clone(), chain.clone());
-        if before.is_some_and(|before| before.hook != chain.hook) {
-            return Err(drifted("another hook has the chain", name));
+        let before = before.ok_or_else(|| drifted("there is no chain", name))?;
+        if before.hook != chain.hook {
+            return Err(KernelError::Refused(format!("another hook has the chain {name}")));
         }
     }
     for (name, elements) in &patch.leave {

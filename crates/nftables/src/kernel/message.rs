@@ -56,6 +56,10 @@ pub(crate) struct Message<'a> {
     pub(crate) payload: &'a [u8],
 }
 
+/// Attributes of a message, or of an attribute that holds others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Attributes<'a>(&'a [u8]);
+
 // === impl Messages ===
 
 impl Messages {
@@ -94,13 +98,17 @@ impl Messages {
 
     /// An attribute that holds others.
     pub(crate) fn nested(&mut self, kind: u16, inner: impl FnOnce(&mut Messages)) {
-        let at = self.open(kind | NESTED);
+        let at = self.open_nested(kind);
         inner(self);
         self.close(at);
     }
 
     /// Begins an attribute that others are put into; [`Messages::close`] ends it.
-    pub(crate) fn open(&mut self, kind: u16) -> usize {
+    pub(crate) fn open_nested(&mut self, kind: u16) -> usize {
+        self.open(kind | NESTED)
+    }
+
+    fn open(&mut self, kind: u16) -> usize {
         let at = self.bytes.len();
         self.bytes.extend([0; 2]);
         self.bytes.extend(kind.to_ne_bytes());
@@ -115,11 +123,6 @@ impl Messages {
             _ => self.too_long = true,
         }
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
-    }
-
-    /// Ends an attribute that is begun as one that holds others.
-    pub(crate) fn open_nested(&mut self, kind: u16) -> usize {
-        self.open(kind | NESTED)
     }
 
     fn end(&mut self) {
@@ -154,8 +157,54 @@ impl<'a> Message<'a> {
     }
 
     /// The attributes of a netfilter message.
-    pub(crate) fn attributes(&self) -> &'a [u8] {
-        self.payload.get(GENERIC..).unwrap_or_default()
+    pub(crate) fn attributes(&self) -> Attributes<'a> {
+        Attributes(self.payload.get(GENERIC..).unwrap_or_default())
+    }
+}
+
+// === impl Attributes ===
+
+impl<'a> Attributes<'a> {
+    /// All of them by kind; what is left over and is none is not looked at.
+    pub(crate) fn all(self) -> impl Iterator<Item = (u16, &'a [u8])> {
+        let mut bytes = self.0;
+        std::iter::from_fn(move || {
+            let length = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
+            let kind = u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?);
+            let value = bytes.get(ATTRIBUTE..length)?;
+            bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+            Some((kind & !FLAGS, value))
+        })
+    }
+
+    /// The attribute of a kind.
+    pub(crate) fn get(self, wanted: u16) -> Option<&'a [u8]> {
+        self.all().find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
+    }
+
+    /// The one that holds others.
+    pub(crate) fn inside(self, wanted: u16) -> Option<Attributes<'a>> {
+        self.get(wanted).map(Attributes)
+    }
+
+    /// What each of a list holds.
+    pub(crate) fn list(self, wanted: u16) -> impl Iterator<Item = Attributes<'a>> {
+        self.inside(wanted).into_iter().flat_map(Attributes::all).map(|(_, element)| Attributes(element))
+    }
+
+    /// A name.
+    pub(crate) fn name(self, wanted: u16) -> Option<&'a str> {
+        self.get(wanted).and_then(name)
+    }
+
+    /// A number of 32 bits in the byte order of the network, as nearly all are.
+    pub(crate) fn number(self, wanted: u16) -> Option<u32> {
+        Some(u32::from_be_bytes(self.get(wanted)?.try_into().ok()?))
+    }
+
+    /// One of 16 bits.
+    pub(crate) fn short(self, wanted: u16) -> Option<u16> {
+        Some(u16::from_be_bytes(self.get(wanted)?.try_into().ok()?))
     }
 }
 
@@ -187,27 +236,6 @@ fn first_message(bytes: &[u8]) -> Option<(Message<'_>, &[u8])> {
     Some((message, bytes.get(length.next_multiple_of(4)..).unwrap_or_default()))
 }
 
-/// Attributes by kind; what is left over and is none is not looked at.
-pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let length = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
-        let kind = u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?);
-        let value = bytes.get(ATTRIBUTE..length)?;
-        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-        Some((kind & !FLAGS, value))
-    })
-}
-
-/// The attribute of a kind.
-pub(crate) fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
-    attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
-}
-
-/// A number of 32 bits in the byte order of the network, as nearly all are.
-pub(crate) fn number(bytes: &[u8]) -> Option<u32> {
-    Some(u32::from_be_bytes(bytes.try_into().ok()?))
-}
-
 /// A name, without the zero that it ends with.
 pub(crate) fn name(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes.split(|byte| *byte == 0).next()?).ok()
@@ -235,10 +263,10 @@ mod tests {
         let read: Vec<Message<'_>> = read(&bytes).map(Result::unwrap).collect();
         let [first, second] = read.as_slice() else { panic!("{read:?}") };
         assert_eq!((first.kind, first.sequence, first.family()), (7, 1, Some(2)));
-        assert_eq!((second.kind, second.flags, second.attributes()), (8, ACK, &[][..]));
-        assert_eq!(attribute(first.attributes(), 1).and_then(name), Some("abc"));
-        let inner = attribute(first.attributes(), 2).unwrap();
-        assert_eq!(attributes(inner).collect::<Vec<_>>(), [(3, &[1, 2, 3, 4, 5][..]), (4, &[][..])]);
+        assert_eq!((second.kind, second.flags, second.attributes()), (8, ACK, Attributes(&[])));
+        assert_eq!(first.attributes().name(1), Some("abc"));
+        let inner = first.attributes().inside(2).unwrap();
+        assert_eq!(inner.all().collect::<Vec<_>>(), [(3, &[1, 2, 3, 4, 5][..]), (4, &[][..])]);
     }
 
     #[test]
@@ -258,8 +286,9 @@ mod tests {
                 let mut bytes = whole.clone();
                 bytes[at] = other;
                 for message in read(&bytes).flatten() {
-                    for (_, value) in attributes(message.attributes()) {
-                        let _ = (name(value), number(value), attributes(value).count());
+                    for (kind, value) in message.attributes().all() {
+                        let all = message.attributes();
+                        let _ = (name(value), all.number(kind), all.short(kind), all.list(kind).count());
                     }
                     let _ = (message.error(), message.family());
                 }

@@ -18,6 +18,7 @@ mod message;
 mod netlink;
 mod nft;
 mod shape;
+mod tables;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -34,11 +35,19 @@ use crate::program::{Elements, Name, Program};
 
 /// A kernel, as far as we need one.
 pub trait Kernel {
-    /// Puts a program in the place of whatever is in our table, all at once. Counters begin with these counts.
+    /// Puts a program in the place of whatever is in our table, all at once. Counters that are there go on; others begin with these
+    /// counts.
     fn replace(&mut self, program: &Program, counts: &Counts) -> Result<(), KernelError>;
 
-    /// Does what a patch says, all at once.
+    /// Does what a patch says, all at once. What goes may stay for a while, where nothing leads to it and nobody reads of it
+    /// ([`Kernel::tidy`]); if it cannot go, that is said then.
     fn patch(&mut self, patch: &Patch) -> Result<(), KernelError>;
+
+    /// Takes away what patches have left behind. It takes a moment, so that it is for when there is time; before somebody else
+    /// reads the table.
+    fn tidy(&mut self) -> Result<(), KernelError> {
+        Ok(())
+    }
 
     /// What is in our table; nothing if there is none.
     fn read(&mut self) -> Result<Option<InForce>, KernelError>;
@@ -57,6 +66,12 @@ pub trait Kernel {
 
     /// Whether somebody else may have changed our table since this was last asked.
     fn is_disturbed(&mut self) -> Result<bool, KernelError>;
+}
+
+/// Makes the kernel forget every connection of this thread's network namespace.
+pub fn forget_connections() -> Result<(), KernelError> {
+    let forgotten = netlink::Socket::open().and_then(|mut socket| conntrack::forget(&mut socket));
+    forgotten.map_err(|error| conntrack::without(KernelError::of("cannot forget connections", error)))
 }
 
 /// Packets and bytes, by counter.

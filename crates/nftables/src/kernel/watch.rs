@@ -15,10 +15,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::io::Errno;
 
-use crate::kernel::elements::{INET, NEW_TABLE, OF_TABLE, SUBSYSTEM};
 use crate::kernel::message::{self, Message};
 use crate::kernel::netlink::Socket;
-use crate::text::TABLE;
+use crate::kernel::tables::{NEW_TABLE, SUBSYSTEM, is_ours};
 
 /// The group of listeners to nftables, which has the number 7, as a bit.
 const GROUP: u32 = 1 << 6;
@@ -99,18 +98,10 @@ impl Heard {
 
 fn is_about_ours(message: &Message<'_>) -> bool {
     // Whatever a message is about, its first attribute is the table's name; but for generations, which are about all of them.
-    message.kind >> 8 == SUBSYSTEM
-        && message.kind != NEW_GENERATION
-        && message.family() == Some(INET)
-        && message::attribute(message.attributes(), OF_TABLE).and_then(message::name) == Some(TABLE)
+    message.kind >> 8 == SUBSYSTEM && message.kind != NEW_GENERATION && is_ours(message)
 }
 
 /// The generation of all tables of this network.
 pub(crate) fn generation(socket: &mut Socket) -> Result<u32, Errno> {
-    socket.get(
-        GET_GENERATION,
-        0,
-        |_| {},
-        |message| message::attribute(message.attributes(), GENERATION).and_then(message::number),
-    )
+    socket.get(GET_GENERATION, 0, |_| {}, |message| message.attributes().number(GENERATION))
 }

@@ -1,0 +1,209 @@
+//! The pieces that the rules of a list cut traffic into.
+//!
+//! Ports are swept from the lowest to the highest with the rules that are about each of them, so that a list of ten thousand rules is not
+//! asked ten thousand times. Types of ICMP and IGMP are few: each that a rule mentions is asked about.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use palisade_model::policy::{TrafficMatch, TrafficMatches};
+use palisade_model::traffic::{PortRange, Protocol};
+
+use super::{Behaviour, List, Outcome, PortOutcome, To};
+
+/// A piece of traffic that no rule splits, but for ports.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Piece {
+    /// A type and a code; none stands for those that no rule mentions.
+    Icmp(Option<u8>, Option<u8>),
+    Igmp(Option<u8>, To),
+    Rest,
+}
+
+/// Those with ports.
+pub(super) const PROTOCOLS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
+
+// === impl List ===
+
+impl List {
+    /// The pieces that rules cut source ports of a protocol into.
+    pub(super) fn sources(&self, rules: &BTreeSet<u32>, protocol: Protocol) -> Vec<PortRange> {
+        let mut starts: BTreeSet<u16> = BTreeSet::from([0]);
+        for rule in rules {
+            if let TrafficMatches::Of(all) = &self.rules[*rule as usize].traffic {
+                for one in all {
+                    cut_sources(one, protocol, &mut starts);
+                }
+            }
+        }
+        let ends = starts.iter().skip(1).map(|next| next - 1).chain([u16::MAX]);
+        starts.iter().zip(ends).map(|(first, last)| PortRange { first: *first, last }).collect()
+    }
+
+    /// Destination ports from the lowest to the highest, of connections from these source ports.
+    pub(super) fn sweep(
+        &self,
+        rules: &BTreeSet<u32>,
+        protocol: Protocol,
+        source: PortRange,
+        ports: &mut Vec<PortOutcome>,
+    ) {
+        // For each port where something changes: the rules that begin there to be about it, and those that end before it.
+        let mut turns: BTreeMap<u16, (Vec<u32>, Vec<u32>)> = BTreeMap::from([(0, Default::default())]);
+        for at in rules {
+            let mut ranges = Vec::new();
+            match &self.rules[*at as usize].traffic {
+                TrafficMatches::Any => ranges.push(PortRange::ALL),
+                TrafficMatches::Of(all) => {
+                    all.iter().for_each(|one| destinations(one, protocol, source.first, &mut ranges));
+                }
+            }
+            for range in joined(ranges) {
+                turns.entry(range.first).or_default().0.push(*at);
+                if let Some(after) = range.last.checked_add(1) {
+                    turns.entry(after).or_default().1.push(*at);
+                }
+            }
+        }
+        let mut now: BTreeSet<u32> = BTreeSet::new();
+        let mut open: Option<(PortRange, Outcome)> = None;
+        for (port, (begin, end)) in turns {
+            for at in &end {
+                now.remove(at);
+            }
+            now.extend(begin);
+            let outcome = self.first(&now);
+            if let Some((range, before)) = &mut open {
+                if *before == outcome {
+                    continue;
+                }
+                range.last = port - 1;
+                ports.push((protocol, source, *range, *before));
+            }
+            open = Some((PortRange { first: port, last: u16::MAX }, outcome));
+        }
+        ports.extend(open.map(|(range, outcome)| (protocol, source, range, outcome)));
+    }
+
+    pub(super) fn icmp(&self, rules: &BTreeSet<u32>, behaviour: &mut Behaviour) {
+        let mut kinds: BTreeMap<u8, BTreeSet<u8>> = BTreeMap::new();
+        for one in self.traffic(rules) {
+            if let TrafficMatch::Icmp(Some(kind), code) = one {
+                kinds.entry(*kind).or_default().extend(code);
+            }
+        }
+        for (kind, codes) in kinds {
+            let any = self.decide(rules, Piece::Icmp(Some(kind), None));
+            for code in codes {
+                let outcome = self.decide(rules, Piece::Icmp(Some(kind), Some(code)));
+                if outcome != any {
+                    behaviour.icmp.push((kind, Some(code), outcome));
+                }
+            }
+            if any != behaviour.other_icmp || behaviour.icmp.iter().any(|(other, ..)| *other == kind) {
+                behaviour.icmp.push((kind, None, any));
+            }
+        }
+    }
+
+    pub(super) fn igmp(&self, rules: &BTreeSet<u32>, behaviour: &mut Behaviour) {
+        let (mut kinds, mut groups) = (BTreeSet::new(), BTreeSet::new());
+        for one in self.traffic(rules) {
+            if let TrafficMatch::Igmp(kind, group) = one {
+                kinds.extend(kind);
+                groups.extend(group.and_then(|group| match group {
+                    std::net::IpAddr::V4(group) => Some(group),
+                    std::net::IpAddr::V6(_) => None,
+                }));
+            }
+        }
+        if kinds.is_empty() && groups.is_empty() {
+            return;
+        }
+        let kinds: Vec<Option<u8>> = kinds.into_iter().map(Some).chain([None]).collect();
+        let to: Vec<To> = groups.into_iter().map(To::Group).chain([To::OtherGroup, To::Host]).collect();
+        for kind in kinds {
+            for to in &to {
+                behaviour.igmp.push((kind, *to, self.decide(rules, Piece::Igmp(kind, *to))));
+            }
+        }
+    }
+
+    fn traffic<'a>(&'a self, rules: &'a BTreeSet<u32>) -> impl Iterator<Item = &'a TrafficMatch> {
+        rules.iter().flat_map(|at| match &self.rules[*at as usize].traffic {
+            TrafficMatches::Any => [].iter(),
+            TrafficMatches::Of(all) => all.iter(),
+        })
+    }
+}
+
+/// Whether a match is about a piece.
+pub(super) fn is_meant(wanted: &TrafficMatch, piece: Piece) -> bool {
+    match (wanted, piece) {
+        (TrafficMatch::Icmp(None, _), Piece::Icmp(..)) => true,
+        (TrafficMatch::Icmp(Some(kind), None), Piece::Icmp(own, _)) => own == Some(*kind),
+        (TrafficMatch::Icmp(Some(kind), Some(code)), Piece::Icmp(own, own_code)) => {
+            own == Some(*kind) && own_code == Some(*code)
+        }
+        (TrafficMatch::Igmp(kind, group), Piece::Igmp(own, to)) => {
+            kind.is_none_or(|kind| own == Some(kind))
+                && group.is_none_or(|group| match to {
+                    To::Group(own) => group == own,
+                    To::OtherGroup => false,
+                    To::Host => true,
+                })
+        }
+        _ => false,
+    }
+}
+
+/// The destination ports that a match is about, of connections from this source port.
+fn destinations(one: &TrafficMatch, protocol: Protocol, source: u16, ranges: &mut Vec<PortRange>) {
+    match one {
+        TrafficMatch::Ports(own, range) if *own == protocol => ranges.push(*range),
+        TrafficMatch::From(range, of) if range.contains(source) => {
+            destinations(of, protocol, source, ranges);
+        }
+        _ => {}
+    }
+}
+
+fn cut_sources(one: &TrafficMatch, protocol: Protocol, starts: &mut BTreeSet<u16>) {
+    if let TrafficMatch::From(range, of) = one
+        && of.is_about(protocol)
+    {
+        starts.insert(range.first);
+        starts.extend(range.last.checked_add(1));
+        cut_sources(of, protocol, starts);
+    }
+}
+
+/// Ranges that overlap or touch become one.
+fn joined(mut ranges: Vec<PortRange>) -> Vec<PortRange> {
+    ranges.sort_by_key(|range| range.first);
+    let mut all: Vec<PortRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match all.last_mut() {
+            Some(last) if u32::from(range.first) <= u32::from(last.last) + 1 => {
+                last.last = last.last.max(range.last);
+            }
+            _ => all.push(range),
+        }
+    }
+    all
+}
+
+/// Where all source ports have the same outcomes, they are one.
+pub(super) fn merge_sources(ports: &mut Vec<PortOutcome>) {
+    for protocol in PROTOCOLS {
+        let mut by_source: BTreeMap<u16, Vec<(PortRange, Outcome)>> = BTreeMap::new();
+        for (_, source, range, outcome) in ports.iter().filter(|entry| entry.0 == protocol) {
+            by_source.entry(source.first).or_default().push((*range, *outcome));
+        }
+        let Some((_, first)) = by_source.pop_first() else { continue };
+        if by_source.values().all(|other| *other == first) {
+            ports.retain(|entry| entry.0 != protocol);
+            ports
+                .extend(first.into_iter().map(|(range, outcome)| (protocol, PortRange::ALL, range, outcome)));
+        }
+    }
+}

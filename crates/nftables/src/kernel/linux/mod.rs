@@ -1,0 +1,267 @@
+//! The kernel of this machine.
+//!
+//! ```text
+//!   replace, patches of structure ──► nft -f -     one process for each step (apply, replace)
+//!   patches of elements ────────────► netlink      one batch, no process: what happens whenever a pod comes or goes
+//!   read ───────────────────────────► both         rules in nft's words, elements from the kernel
+//!   counts, connections, watching ──► netlink      (talk)
+//! ```
+//!
+//! Everything happens in the network namespace of the calling thread: one `Linux` belongs to one namespace.
+
+mod apply;
+mod replace;
+mod talk;
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use crate::kernel::elements;
+use crate::kernel::features::{Features, Version};
+use crate::kernel::netlink::Socket;
+use crate::kernel::nft::Nft;
+use crate::kernel::shape::Shapes;
+use crate::kernel::tables::{self, DELETE_TABLE, GET_TABLE, INET, OF_TABLE};
+use crate::kernel::watch::Watch;
+use crate::kernel::{Connection, Counts, InForce, Kernel, KernelError, conntrack, counters, listing};
+use crate::patch::Patch;
+use crate::program::Program;
+use crate::text::TABLE;
+
+use self::talk::ToldBy;
+
+/// Up from this kernel a chain is free as soon as nothing leads to it.
+const RELEASES_AT_ONCE: Version = Version::new(6, 2, 0);
+/// How long what is left behind is left alone, if nobody tidies up.
+const LEFT_ALONE: Duration = Duration::from_secs(1);
+/// How often something is done again because our table was changed meanwhile.
+const TRIES: u32 = 5;
+
+/// The kernel of this machine, in one network namespace.
+#[derive(Debug)]
+pub struct Linux {
+    nft: Nft,
+    socket: Option<Socket>,
+    watch: Option<Watch>,
+    /// How often others may have changed our table, and how much of that was told.
+    disturbances: u64,
+    told: u64,
+    /// What sets there are, if that is known.
+    shapes: Option<Shapes>,
+    /// What nothing leads to any more and is still there, and since when, or when it was last tried to take it away.
+    left: Patch,
+    tried: Instant,
+    releases_late: bool,
+}
+
+// === impl Linux ===
+
+impl Default for Linux {
+    fn default() -> Self {
+        Linux::new()
+    }
+}
+
+impl Linux {
+    /// With the command `nft`, wherever it is.
+    pub fn new() -> Linux {
+        Linux::with_nft("nft")
+    }
+
+    /// With the command at this place.
+    pub fn with_nft(path: impl Into<PathBuf>) -> Linux {
+        let release = rustix::system::uname().release().to_string_lossy().into_owned();
+        Linux {
+            nft: Nft::new(path.into()),
+            socket: None,
+            watch: None,
+            disturbances: 0,
+            told: 0,
+            shapes: None,
+            left: Patch::default(),
+            tried: Instant::now(),
+            releases_late: Version::read(&release).is_none_or(|version| version < RELEASES_AT_ONCE),
+        }
+    }
+
+    /// How long nft may take; 30 seconds if nothing else is said.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Linux {
+        self.nft.deadline(deadline);
+        self
+    }
+
+    /// Whether this kernel keeps a chain for a while after the last thing that led to it is gone, as those before 6.2 do. What
+    /// cannot be removed because of that is removed later. The kernel's version says it; tests say otherwise.
+    #[must_use]
+    pub fn releases_late(mut self, late: bool) -> Linux {
+        self.releases_late = late;
+        self
+    }
+
+    /// What this machine has, and what it lacks.
+    pub fn features(&mut self) -> Features {
+        Features::probe(&mut self.nft)
+    }
+
+    /// Becomes readable when any table changes: a reason to ask [`Kernel::is_disturbed`]. Not every one, because our own changes look at what was
+    /// said meanwhile: ask after each of these too.
+    pub fn events(&mut self) -> Result<BorrowedFd<'_>, KernelError> {
+        self.open()?;
+        let watch = self.watch.as_ref().ok_or_else(|| KernelError::of("cannot listen", Errno::BADF))?;
+        Ok(watch.as_fd())
+    }
+
+    fn exists(&mut self) -> Result<bool, KernelError> {
+        self.talk("cannot ask for our table", |socket| {
+            let found = socket.get(GET_TABLE, INET, |request| request.name(OF_TABLE, TABLE), |_| Some(()));
+            match found {
+                Err(Errno::NOENT) => Ok(false),
+                other => other.map(|()| true),
+            }
+        })
+    }
+
+    /// Our table in nft's words, without elements and counts.
+    ///
+    /// Asked for one table, nft 1.0.6 reads all elements even though it leaves them out; asked for all of a family it does not. But
+    /// there may be something of others that it cannot read.
+    fn listing(&mut self) -> Result<String, KernelError> {
+        let of_all = self.nft.list(&["-s", "-t", "list", "ruleset", "inet"]).map(|all| listing::ours(&all));
+        match of_all {
+            Ok(Some(listing)) => Ok(listing),
+            Ok(None) | Err(KernelError::System { .. } | KernelError::Refused(_)) => {
+                self.nft.list(&["-s", "-t", "list", "table", "inet", TABLE])
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What is in our table, if nobody changes it meanwhile.
+    fn try_read(&mut self) -> Result<Option<InForce>, KernelError> {
+        if !self.exists()? {
+            self.shapes = None;
+            return Ok(None);
+        }
+        let listing = self.listing()?;
+        let shapes = self.talk("cannot read what sets there are", elements::shapes)?;
+        let mut all = BTreeMap::new();
+        for (name, shape) in &shapes {
+            if self.left.no_sets.contains(name) {
+                continue;
+            }
+            let read = match shape {
+                Some(shape) => {
+                    self.talk("cannot read elements", |socket| elements::read(socket, name, shape))?
+                }
+                None => None,
+            };
+            let strange =
+                || KernelError::Drifted(format!("set {name} is none of ours, or holds what is not ours"));
+            all.insert(name.clone(), read.ok_or_else(strange)?);
+        }
+        self.shapes = Some(shapes);
+        Ok(Some(InForce { structure: listing::in_order(&listing, &self.left), elements: all }))
+    }
+}
+
+impl Kernel for Linux {
+    fn replace(&mut self, program: &Program, counts: &Counts) -> Result<(), KernelError> {
+        if let Some(dangling) = program.dangling() {
+            return Err(KernelError::Refused(dangling));
+        }
+        for _ in 0..TRIES {
+            match self.replace_in_place(program, counts) {
+                // It is another than the one that was looked at.
+                Err(KernelError::Drifted(_)) => {}
+                Ok(false) => break,
+                other => return other.map(|_| ()),
+            }
+        }
+        self.replace_table(program, counts)
+    }
+
+    fn patch(&mut self, patch: &Patch) -> Result<(), KernelError> {
+        let is_moved = patch.is_elements_only() && (patch.is_empty() || self.move_elements(patch)?);
+        if !is_moved {
+            self.move_structure(patch, &Counts::new())?;
+        }
+        // Whoever changes something all the time never comes to tidy up.
+        if self.left.is_empty() || self.tried.elapsed() < LEFT_ALONE {
+            return Ok(());
+        }
+        match self.tidy() {
+            Err(KernelError::Busy(_)) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn tidy(&mut self) -> Result<(), KernelError> {
+        if self.left.is_empty() {
+            return Ok(());
+        }
+        self.tried = Instant::now();
+        apply::wait_for_packets();
+        self.clear()
+    }
+
+    fn read(&mut self) -> Result<Option<InForce>, KernelError> {
+        for _ in 0..TRIES {
+            self.look()?;
+            let before = self.disturbances;
+            let read = self.try_read();
+            self.look()?;
+            if self.disturbances == before {
+                return read;
+            }
+        }
+        Err(KernelError::Busy("our table changes faster than it can be read".to_owned()))
+    }
+
+    fn counts(&mut self) -> Result<Counts, KernelError> {
+        let all = self.talk("cannot read counters", counters::list)?;
+        let left = &self.left.no_counters;
+        Ok(all.into_iter().filter(|(name, _)| !left.contains(name)).collect())
+    }
+
+    fn remove(&mut self) -> Result<bool, KernelError> {
+        let removed = self.change(ToldBy::Either, |linux| {
+            let removed =
+                linux.talk("cannot remove our table", |socket| tables::change(socket, DELETE_TABLE));
+            (linux.socket.as_ref().map_or(0, Socket::port), removed)
+        });
+        self.shapes = None;
+        match removed {
+            Ok(()) => {
+                self.left = Patch::default();
+                Ok(true)
+            }
+            Err(KernelError::Drifted(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn connections(&mut self) -> Result<Vec<Connection>, KernelError> {
+        self.talk("cannot list connections", conntrack::list).map_err(conntrack::without)
+    }
+
+    fn cut(&mut self, connections: &[Connection]) -> Result<usize, KernelError> {
+        let mut known = 0;
+        for some in connections.chunks(conntrack::AT_ONCE) {
+            known += self
+                .talk("cannot cut connections", |socket| conntrack::cut(socket, some))
+                .map_err(conntrack::without)?;
+        }
+        Ok(known)
+    }
+
+    fn is_disturbed(&mut self) -> Result<bool, KernelError> {
+        self.look()?;
+        Ok(mem::replace(&mut self.told, self.disturbances) != self.disturbances)
+    }
+}
