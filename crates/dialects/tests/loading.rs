@@ -151,7 +151,7 @@ macro_rules! says {
 }
 
 says! {
-    kinds_of_no_concern: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: example.com/v1\nkind: AllowList\nitems: [10.0.0.1]\n---\napiVersion: v1\nkind: Config\n---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a}\n---\nvalues: 1\n" => [];
+    kinds_of_no_concern: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: example.com/v1\nkind: AllowList\nitems: [10.0.0.1]\n---\napiVersion: v1\nkind: Config\n---\napiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: a}\n---\nvalues: 1\n" => [];
     tests_beside_manifests: "kind: PolicyTest\nname: a\n" => [];
     unknown_kind_in_our_group: "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicies\nmetadata: {name: a}\n" => ["S0009 2:7"];
     unknown_version_in_our_group: "apiVersion: policy.networking.k8s.io/v1\nkind: AdminNetworkPolicy\nmetadata: {name: a}\n" => ["S0009 2:7"];

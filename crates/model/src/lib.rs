@@ -4,7 +4,7 @@
 //!   dialects ──► Policy (policy.rs) ─┐
 //!                                    ├─► Snapshot (snapshot.rs) ──► evaluate (evaluate.rs) ──► verdict and Trace
 //!   manifests ─► Pod, Node, … ───────┘          │
-//!         (cluster.rs, entrance.rs)              └──► Verdicts (verdicts.rs), the same answer without the trace
+//!         (cluster.rs, entrance.rs)             └──► Verdicts (verdicts.rs), the same answer without the trace
 //! ```
 //!
 //! Nothing here does IO, waits, reads a clock or knows an API: a dialect lowers its objects to [`policy::Policy`], and

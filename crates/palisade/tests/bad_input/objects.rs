@@ -95,7 +95,7 @@ fn kinds_of_no_concern_are_passed_over() {
     for (api_version, kind) in [
         ("v1", "Secret"),
         ("v1", "ConfigMap"),
-        ("networking.k8s.io/v1", "Ingress"),
+        ("networking.k8s.io/v1", "IngressClass"),
         ("example.com/v1", "Widget"),
     ] {
         let object =
