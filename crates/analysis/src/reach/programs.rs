@@ -268,11 +268,10 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
 
     fn peer_set(&mut self, found: Shared) -> PeerSetId {
         let fresh = PeerSetId(number(self.peer_sets.len()));
-        let id = *self.peer_ids.entry(found).or_insert_with_key(|found| {
+        *self.peer_ids.entry(found).or_insert_with_key(|found| {
             self.peer_sets.push(Spans::from(&**found));
             fresh
-        });
-        id
+        })
     }
 }
 

@@ -200,8 +200,8 @@ impl Cluster {
         let app = self.random.choose(apps);
         let small = apps.len() * 7 < MOST_LOCAL;
         let selector = match self.random.below(100) {
-            0..15 if small => Selector::everything(),
-            0..25 if small => Selector::label("role", self.random.choose::<&str>(ROLES)),
+            0..50 if small => Selector::everything(),
+            0..60 if small => Selector::label("role", self.random.choose::<&str>(ROLES)),
             0..20 => {
                 let values = (0..3).map(|_| self.random.choose(apps).name.clone()).collect();
                 Selector::new([Requirement::new("app", Operator::In(values))])
