@@ -122,7 +122,9 @@ fn a_misspelled_value_gets_the_ones_there_are() {
 
 #[test]
 fn codes_are_unique_and_documented() {
-    let all: Vec<_> = palisade_dialects::codes::all().chain(palisade_analysis::lint::codes()).collect();
+    let converting = palisade_analysis::convert::codes::ALL.iter().copied();
+    let all: Vec<_> =
+        palisade_dialects::codes::all().chain(palisade_analysis::lint::codes()).chain(converting).collect();
     let mut ids: Vec<&str> = all.iter().map(|code| code.id).collect();
     ids.sort_unstable();
     let count = ids.len();

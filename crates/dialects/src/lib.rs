@@ -27,3 +27,4 @@ pub mod object;
 pub mod source;
 pub mod thorium;
 pub mod world;
+pub mod written;

@@ -40,26 +40,36 @@ pub fn unparsed(source: &Source, error: &SyntaxError) -> Diagnostic {
 
 /// Reads one object, or those of a list, into the world.
 pub fn load_object(source: &Source, node: &Node<'_>, world: &mut World, found: &mut Vec<Diagnostic>) {
-    let Some(kind) = list_of(node) else { return load_one(source, node, world, found) };
+    let wrong = each(source, node, &mut |item| load_one(source, item, world, found));
+    found.extend(wrong);
+}
+
+/// Calls `with` for an object, or for each of a list; what is wrong with the list itself is handed back.
+pub fn each(source: &Source, node: &Node<'_>, with: &mut dyn FnMut(&Node<'_>)) -> Vec<Diagnostic> {
+    let Some(kind) = list_of(node) else {
+        with(node);
+        return Vec::new();
+    };
     let items = match node.get("items").map(|items| (&items.value, items.span)) {
-        None | Some((Value::Null, _)) => return,
+        None | Some((Value::Null, _)) => return Vec::new(),
         Some((Value::List(items), _)) => items,
         Some((other, span)) => {
             let message = format!("expected a list, found {}: nothing of it is read", other.kind());
             let wrong = Diagnostic::new(&codes::WRONG_TYPE, message).field("items");
-            found.push(wrong.at(Some(source.location(span))));
-            return;
+            return vec![wrong.at(Some(source.location(span)))];
         }
     };
+    let mut wrong = Vec::new();
     for item in items {
         match &kind {
             // Never a list itself: copying lists inside lists would multiply a text by its depth.
             Some((api_version, kind)) if item.get("kind").is_none() => {
-                load_one(source, &with_kind(item, api_version, kind), world, found);
+                with(&with_kind(item, api_version, kind));
             }
-            _ => load_object(source, item, world, found),
+            _ => wrong.extend(each(source, item, with)),
         }
     }
+    wrong
 }
 
 fn load_one(source: &Source, node: &Node<'_>, world: &mut World, found: &mut Vec<Diagnostic>) {

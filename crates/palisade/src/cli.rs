@@ -4,6 +4,7 @@
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use self::convert::{ConvertArgs, ConvertFrom, ConvertTo};
 pub use self::diff::{DiffArgs, DiffOutput, FailOn};
 pub use self::enforce::{EnforceArgs, EnforceCommand, EnforceOutput, EnforceStatusArgs, EnforceStopArgs};
 pub use self::lab::{LabArgs, LabCommand, LabExecArgs, LabOutput, LabTestArgs};
@@ -13,6 +14,7 @@ pub use self::thorium::{
     EffectiveArgs, EffectiveOutput, ThoriumArgs, ThoriumCommand, VerifyArgs, VerifyOutput,
 };
 
+mod convert;
 mod diff;
 mod enforce;
 mod lab;
@@ -71,6 +73,7 @@ pub enum Command {
     Query(QueryArgs),
     Exposure(ExposureArgs),
     Compile(CompileArgs),
+    Convert(ConvertArgs),
     Enforce(EnforceArgs),
     Lab(LabArgs),
     /// Ask about Thorium's tool policies

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Query(arguments) => commands::query::run(&arguments, cli.color),
         Command::Exposure(arguments) => commands::exposure::run(&arguments, cli.color),
         Command::Compile(arguments) => commands::compile::run(&arguments, cli.color),
+        Command::Convert(arguments) => commands::convert::run(&arguments, cli.color),
         Command::Enforce(arguments) => commands::enforce::run(&arguments, cli.color),
         Command::Lab(arguments) => commands::lab::run(&arguments, cli.color),
         Command::Thorium(command) => commands::thorium::run(&command, cli.color),

@@ -46,6 +46,7 @@ fn the_manual_pages_are_the_programs() {
         ("palisade-test", &["man", "test"]),
         ("palisade-map", &["man", "map"]),
         ("palisade-compile", &["man", "compile"]),
+        ("palisade-convert", &["man", "convert"]),
         ("palisade-enforce", &["man", "enforce"]),
         ("palisade-enforce-status", &["man", "enforce", "status"]),
         ("palisade-enforce-stop", &["man", "enforce", "stop"]),

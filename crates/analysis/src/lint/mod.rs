@@ -22,7 +22,7 @@ mod redundant;
 mod selectors;
 mod services;
 mod shadowed;
-mod ties;
+pub(crate) mod ties;
 mod unprotected;
 
 use palisade_model::cluster::{Namespace, Pod};

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use palisade_model::cluster::NAMESPACE_NAME_LABEL;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::label::{Operator, Selector};
 use palisade_model::matching::{Context, Endpoint};
@@ -163,14 +164,18 @@ fn applies(context: &Context<'_>, policy: &Policy, direction: Direction, pod: us
 /// Whether no pod at all can be subject to both. Policies with many lists of subjects are not looked through.
 fn disjoint_policies(a: &Policy, b: &Policy) -> bool {
     let (a, b) = (distinct(a), distinct(b));
-    let disjoint = |a: &Subject, b: &Subject| match (a, b) {
+    a.len().saturating_mul(b.len()) < MOST_COMPARED && a.iter().all(|a| b.iter().all(|b| apart(a, b)))
+}
+
+/// Whether nobody can be in both, whatever the cluster. `false` means only that it is not obvious.
+pub(crate) fn apart(a: &Subject, b: &Subject) -> bool {
+    match (a, b) {
         (Subject::Pods(a), Subject::Pods(b)) => disjoint_sets(a, b),
         (Subject::Nodes(a), Subject::Nodes(b)) => disjoint(a, b),
         (Subject::Service(a), Subject::Service(b)) => a != b,
         (Subject::Group { .. }, _) | (_, Subject::Group { .. }) => false,
         _ => true,
-    };
-    a.len().saturating_mul(b.len()) < MOST_COMPARED && a.iter().all(|a| b.iter().all(|b| disjoint(a, b)))
+    }
 }
 
 /// The subjects of a policy, each once: most have one list for all of their rules.
@@ -190,6 +195,10 @@ fn disjoint_sets(a: &PodSet, b: &PodSet) -> bool {
     let namespaces = match (&a.namespaces, &b.namespaces) {
         (Namespaces::Named(a), Namespaces::Named(b)) => a != b,
         (Namespaces::Matching(a), Namespaces::Matching(b)) => disjoint(a, b),
+        (Namespaces::Named(name), Namespaces::Matching(selector))
+        | (Namespaces::Matching(selector), Namespaces::Named(name)) => {
+            disjoint(selector, &Selector::label(NAMESPACE_NAME_LABEL, name))
+        }
         _ => false,
     };
     namespaces || disjoint(&a.pods, &b.pods)

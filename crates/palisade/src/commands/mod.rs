@@ -3,6 +3,7 @@
 pub mod changes;
 pub mod check;
 pub mod compile;
+pub mod convert;
 pub mod diff;
 pub mod enforce;
 pub mod explain;

@@ -1,0 +1,152 @@
+//! To AdminNetworkPolicy and BaselineAdminNetworkPolicy, `policy.networking.k8s.io/v1alpha1`: the way back, for clusters
+//! that do not have the newer kind yet.
+//!
+//! AdminNetworkPolicies stand at tier 251, the last before NetworkPolicy. There is one BaselineAdminNetworkPolicy, called
+//! `default`, with one subject and without a priority, so that hardly more than one baseline policy can be said.
+
+use palisade_dialects::written::Written;
+use palisade_model::policy::{Direction, Rule, Subject, TrafficMatch};
+use palisade_model::snapshot::Stage;
+use palisade_model::traffic::PortRange;
+
+use super::cluster::{GROUP, name, placed};
+use super::codes;
+use super::numbers::Wanted;
+use super::order::{self, Piece, Place, Slot, Tongue};
+use super::scene::{Dialect, Origin, Scene};
+use super::speech::{Said, Speech};
+use super::upstream::{self, Shape};
+
+const ADMIN: u8 = 251;
+const BASELINE: Place = Place { tier: 254, priority: palisade_model::policy::Priority(-1.0) };
+/// The only name that a BaselineAdminNetworkPolicy can have.
+const BASELINE_NAME: &str = "default";
+
+const SHAPE: Shape = Shape {
+    most: 100,
+    allow: "Allow",
+    traffic: "ports",
+    entry: port,
+    full_baseline: false,
+    standard_names: false,
+};
+
+struct Admin;
+
+pub(super) fn say(scene: &Scene<'_>, speech: &mut Speech) {
+    let slots = order::slots(scene, &Admin, speech);
+    let mut taken = scene.taken(GROUP, "AdminNetworkPolicy");
+    let first: Vec<&Slot> = slots.iter().filter(|slot| slot.from.stage() == Stage::Tiers).collect();
+    for (slot, number) in placed(scene, &first, ADMIN, speech) {
+        for piece in &slot.pieces {
+            let name = name(scene, piece, &mut taken, speech);
+            let priority = Some(Written::Number(number as i64));
+            let object = object(scene, piece, "AdminNetworkPolicy", &name, priority);
+            speech.said.push(Said { object, origin: piece.origin, place: Place::new(ADMIN, number) });
+        }
+    }
+    let last = slots.iter().filter(|slot| slot.from.stage() == Stage::Baseline);
+    let pieces: Vec<&Piece> = last.flat_map(|slot| &slot.pieces).collect();
+    let there = scene.staying.iter().any(|stays| stays.policy.object.kind == "BaselineAdminNetworkPolicy");
+    match pieces.as_slice() {
+        [] => {}
+        [piece] if !there => {
+            let object = object(scene, piece, "BaselineAdminNetworkPolicy", BASELINE_NAME, None);
+            if scene.origins[piece.origin].policy.object.name != BASELINE_NAME {
+                let message = format!("it becomes {BASELINE_NAME}, the only name that a baseline can have");
+                speech.note(&codes::NAME, scene, piece.origin, None, "", message);
+            }
+            speech.said.push(Said { object, origin: piece.origin, place: BASELINE });
+        }
+        pieces => {
+            let why =
+                "a cluster has one BaselineAdminNetworkPolicy with one subject, and more would be needed";
+            for piece in pieces {
+                speech.cannot(&codes::LIMIT, scene, piece.origin, None, "", why.to_owned());
+            }
+        }
+    }
+}
+
+fn object(scene: &Scene<'_>, piece: &Piece, kind: &str, name: &str, priority: Option<Written>) -> Written {
+    let spec = Written::map([
+        ("priority", priority),
+        ("subject", piece.subjects.first().cloned()),
+        ("ingress", (!piece.ingress.is_empty()).then(|| Written::List(piece.ingress.clone()))),
+        ("egress", (!piece.egress.is_empty()).then(|| Written::List(piece.egress.clone()))),
+    ]);
+    Written::map([
+        ("apiVersion", Some(Written::text(format!("{GROUP}/v1alpha1")))),
+        ("kind", Some(Written::text(kind))),
+        ("metadata", Some(scene.metadata(&scene.origins[piece.origin], name, None))),
+        ("spec", Some(spec)),
+    ])
+}
+
+fn port(one: &TrafficMatch) -> Option<Written> {
+    let (protocol, PortRange { first, last }) = match one {
+        TrafficMatch::Named(_, name) => {
+            return Some(Written::map([("namedPort", Some(Written::text(name.as_str())))]));
+        }
+        TrafficMatch::Ports(protocol, range) => (Written::text(protocol.as_kubernetes()), range),
+        _ => return None,
+    };
+    let number = |port: u16| Some(Written::Number(i64::from(port)));
+    Some(match first == last {
+        true => {
+            let port = Written::map([("protocol", Some(protocol)), ("port", number(*first))]);
+            Written::map([("portNumber", Some(port))])
+        }
+        false => {
+            let range = Written::map([
+                ("protocol", Some(protocol)),
+                ("start", number((*first).max(1))),
+                ("end", number(*last)),
+            ]);
+            Written::map([("portRange", Some(range))])
+        }
+    })
+}
+
+// === impl Tongue ===
+
+impl Tongue for Admin {
+    const MOST_RULES: usize = 100;
+    const ONE_SUBJECT: bool = true;
+
+    fn subjects(
+        &self,
+        scene: &Scene<'_>,
+        origin: usize,
+        subjects: &[Subject],
+        speech: &mut Speech,
+    ) -> Vec<Written> {
+        upstream::subjects(scene, origin, subjects, speech)
+    }
+
+    fn rule(
+        &self,
+        scene: &Scene<'_>,
+        origin: usize,
+        rule: &Rule,
+        stage: Stage,
+        speech: &mut Speech,
+    ) -> Vec<Written> {
+        upstream::rule(SHAPE, scene, origin, rule, stage, speech)
+    }
+
+    fn deny_all(&self, direction: Direction) -> Option<Written> {
+        upstream::deny_all(direction)
+    }
+
+    fn may_tie(&self, dialect: Dialect) -> bool {
+        dialect == Dialect::ClusterNetworkPolicy
+    }
+
+    fn wanted(&self, origin: &Origin) -> Wanted {
+        match (origin.dialect, origin.place) {
+            (Dialect::ClusterNetworkPolicy, Some(place)) => Wanted::Exactly(place.priority.0),
+            _ => Wanted::Anywhere,
+        }
+    }
+}

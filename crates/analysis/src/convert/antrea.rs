@@ -1,0 +1,369 @@
+//! To Antrea, `crd.antrea.io/v1beta1`: policies of the cluster become ClusterNetworkPolicies, those of a namespace
+//! NetworkPolicies.
+//!
+//! ClusterNetworkPolicy's tier Admin stands at 220 and AdminNetworkPolicy at 251, where Antrea lets nobody have a tier. So
+//! they go to the last tier before, behind everything that is there: `platform` and `application`, unless there are
+//! others. Whatever stands behind NetworkPolicy, and NetworkPolicies themselves, goes to `baseline`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use palisade_dialects::antrea::{GROUP, GROUP_2020, tiers};
+use palisade_dialects::object::Lowered;
+use palisade_dialects::written::Written;
+use palisade_model::policy::{
+    Action, Direction, Namespaces, Peer, Placement, PodSet, Rule, Subject, Tier, TrafficMatch,
+};
+use palisade_model::snapshot::Stage;
+use smol_str::SmolStr;
+
+use super::cluster::no_room;
+use super::numbers::{Range, Wanted, numbers};
+use super::order::{self, Piece, Place, Slot, Tongue};
+use super::scene::{Dialect, Origin, Scene};
+use super::speech::{Said, Speech, distinct};
+use super::{codes, ends};
+
+/// The tiers that are always there.
+const BUILT_IN: [(&str, u8); 6] = [
+    ("emergency", 50),
+    ("securityops", 100),
+    ("networkops", 150),
+    ("platform", 200),
+    ("application", 250),
+    ("baseline", 253),
+];
+/// The priorities there are.
+const PRIORITIES: Range = Range { least: 1.0, most: 10000.0, fractions: true };
+/// Between a priority of `policy.networking.k8s.io`, which begins at 0, and one here.
+const SHIFT: f64 = 1.0;
+
+struct Antrea;
+
+pub(super) fn say(scene: &Scene<'_>, speech: &mut Speech) {
+    let known = known_tiers(scene, speech);
+    let slots = order::slots(scene, &Antrea, speech);
+    let mut by_tier: BTreeMap<(u8, SmolStr), Vec<&Slot>> = BTreeMap::new();
+    for slot in &slots {
+        let origin = slot.pieces.first().map(|piece| &scene.origins[piece.origin]);
+        if let Some((name, number)) = origin.and_then(|origin| tier_for(origin, slot.from, &known)) {
+            by_tier.entry((number, name)).or_default().push(slot);
+        }
+    }
+    let mut taken = (scene.taken(GROUP, "ClusterNetworkPolicy"), scene.taken(GROUP, "NetworkPolicy"));
+    for ((number, tier), slots) in by_tier {
+        let there: Vec<(Place, f64)> = scene
+            .staying
+            .iter()
+            .filter_map(|stays| stays.place)
+            .filter(|place| place.tier == number)
+            .map(|place| (place, place.priority.0))
+            .collect();
+        let priorities = match numbers(&slots, &there, PRIORITIES) {
+            Ok(priorities) => priorities,
+            Err(these) => {
+                no_room(scene, &slots[these], speech);
+                continue;
+            }
+        };
+        for (slot, priority) in slots.into_iter().zip(priorities) {
+            for piece in &slot.pieces {
+                let object = object(scene, piece, &tier, priority, &mut taken, speech);
+                speech.said.push(Said { object, origin: piece.origin, place: Place::new(number, priority) });
+            }
+        }
+    }
+}
+
+/// The tiers by name, with those of 2020 as they will be; and these as objects of today.
+fn known_tiers(scene: &Scene<'_>, speech: &mut Speech) -> BTreeMap<SmolStr, u8> {
+    let built_in = |name: &str| BUILT_IN.iter().any(|(known, _)| *known == name);
+    let mut known: BTreeMap<SmolStr, u8> =
+        BUILT_IN.iter().map(|(name, number)| (SmolStr::new_static(name), *number)).collect();
+    let written = tiers(scene.world).into_iter().filter(|(name, _)| !built_in(name));
+    known.extend(written);
+    if !scene.origins.iter().any(|origin| origin.dialect == Dialect::Antrea2020) {
+        return known;
+    }
+    for loaded in scene.world.iter().filter(|loaded| loaded.key.group == GROUP_2020) {
+        let Lowered::Tier(tier) = &loaded.lowered else { continue };
+        speech.gone.push(Arc::clone(&tier.object));
+        let name = &tier.object.name;
+        let today = scene
+            .world
+            .iter()
+            .any(|other| other.key.group == GROUP && other.key.kind == "Tier" && other.key.name == *name);
+        if let Some(number) = tier.priority.filter(|_| !built_in(name) && !today) {
+            let spec = Written::map([("priority", Some(Written::Number(i64::from(number))))]);
+            let metadata = Written::map([("name", Some(Written::text(name.as_str())))]);
+            speech.beside.push(Written::map([
+                ("apiVersion", Some(Written::text(format!("{GROUP}/v1beta1")))),
+                ("kind", Some(Written::text("Tier"))),
+                ("metadata", Some(metadata)),
+                ("spec", Some(spec)),
+            ]));
+            // Two tiers of one number cannot be: the built-in ones have others today.
+            if known.iter().any(|(other, taken)| other != name && *taken == number) {
+                for (index, origin) in scene.origins.iter().enumerate() {
+                    if matches!(&origin.policy.placement, Placement::Tier { tier: Tier::Named(own), .. } if own == name)
+                    {
+                        let why =
+                            format!("tier {name} has the number {number}, which another tier has today");
+                        speech.cannot(&codes::ORDER, scene, index, None, ".tier", why);
+                    }
+                }
+            }
+        }
+    }
+    known
+}
+
+/// The tier to say a policy in.
+fn tier_for(origin: &Origin, from: Place, known: &BTreeMap<SmolStr, u8>) -> Option<(SmolStr, u8)> {
+    if origin.dialect == Dialect::Antrea2020 {
+        let Placement::Tier { tier: Tier::Named(name), .. } = &origin.policy.placement else { return None };
+        return known.get(name).map(|number| (name.clone(), *number));
+    }
+    let before = match from.stage() {
+        Stage::Tiers => from.tier,
+        _ => return Some((SmolStr::new_static("baseline"), 253)),
+    };
+    let last = known.iter().filter(|(_, number)| **number < before).max_by_key(|(_, number)| **number);
+    last.map(|(name, number)| (name.clone(), *number))
+}
+
+type Taken = BTreeSet<(Option<SmolStr>, SmolStr)>;
+
+fn object(
+    scene: &Scene<'_>,
+    piece: &Piece,
+    tier: &SmolStr,
+    priority: f64,
+    taken: &mut (Taken, Taken),
+    speech: &mut Speech,
+) -> Written {
+    let origin = &scene.origins[piece.origin];
+    let home = origin.home();
+    let (kind, taken) = match home {
+        None => ("ClusterNetworkPolicy", &mut taken.0),
+        Some(_) => ("NetworkPolicy", &mut taken.1),
+    };
+    // What denies the rest stands apart from what is allowed, because every policy's allowing comes first.
+    let alone = !piece.isolates || origin.policy.rules.is_empty();
+    let wanted = if alone { origin.name().to_string() } else { format!("{}-isolation", origin.name()) };
+    let name = distinct(home, &wanted, taken);
+    if alone && name != origin.policy.object.name {
+        speech.note(&codes::NAME, scene, piece.origin, None, "", format!("it becomes {name}"));
+    }
+    let (mut ingress, mut egress) = (piece.ingress.clone(), piece.egress.clone());
+    distinct_names(&mut ingress, &mut egress);
+    let number = match priority.fract() == 0.0 {
+        true => Written::Number(priority as i64),
+        false => Written::Bare(priority.to_string()),
+    };
+    let spec = Written::map([
+        ("tier", Some(Written::text(tier.as_str()))),
+        ("priority", Some(number)),
+        ("appliedTo", Some(Written::List(piece.subjects.clone()))),
+        ("ingress", (!ingress.is_empty()).then_some(Written::List(ingress))),
+        ("egress", (!egress.is_empty()).then_some(Written::List(egress))),
+    ]);
+    Written::map([
+        ("apiVersion", Some(Written::text(format!("{GROUP}/v1beta1")))),
+        ("kind", Some(Written::text(kind))),
+        ("metadata", Some(scene.metadata(origin, &name, home.map(SmolStr::as_str)))),
+        ("spec", Some(spec)),
+    ])
+}
+
+/// Names of rules are distinct in a policy; one without a name gets one from its content, so that no two may be alike.
+fn distinct_names(ingress: &mut [Written], egress: &mut [Written]) {
+    let mut taken = Taken::new();
+    let mut unnamed: Vec<Written> = Vec::new();
+    for (word, rules) in [("ingress", ingress), ("egress", egress)] {
+        unnamed.clear();
+        for (index, rule) in rules.iter_mut().enumerate() {
+            let twin = rule.get("name").is_none() && unnamed.contains(rule);
+            if rule.get("name").is_none() && !twin {
+                unnamed.push(rule.clone());
+                continue;
+            }
+            let wanted = match rule.get("name") {
+                Some(Written::Text(name)) => name.clone(),
+                _ => format!("{word}-{index}"),
+            };
+            let name = Written::text(distinct(None, &wanted, &mut taken).as_str());
+            if let Written::Map(fields) = rule {
+                match fields.iter_mut().find(|(key, _)| key == "name") {
+                    Some(field) => field.1 = name,
+                    None => fields.insert(0, ("name".to_owned(), name)),
+                }
+            }
+        }
+    }
+}
+
+/// Pods, as a subject and as a peer. Without namespaces they are those of the policy's own, or of all.
+fn pods(set: &PodSet, home: Option<&SmolStr>) -> Written {
+    let labels = (!set.pods.is_everything()).then(|| ends::selector(&set.pods));
+    let relative = match &set.namespaces {
+        Namespaces::Own => Some(("match", Written::text("Self"))),
+        Namespaces::SameLabels(keys) => {
+            let keys = keys.iter().map(|key| Written::text(key.as_str())).collect();
+            Some(("sameLabels", Written::List(keys)))
+        }
+        _ => None,
+    };
+    if let Some((field, value)) = relative {
+        let namespaces = Written::map([(field, Some(value))]);
+        return Written::map([("namespaces", Some(namespaces)), ("podSelector", labels)]);
+    }
+    if matches!((&set.namespaces, home), (Namespaces::Named(name), Some(home)) if name == home) {
+        return Written::map([("podSelector", Some(ends::selector(&set.pods)))]);
+    }
+    let namespaces = ends::selector(&ends::namespaces(&set.namespaces));
+    Written::map([("namespaceSelector", Some(namespaces)), ("podSelector", labels)])
+}
+
+fn peer(peer: &Peer, home: Option<&SmolStr>) -> Result<Vec<Written>, String> {
+    match peer {
+        Peer::Pods(set) if matches!(set.namespaces, Namespaces::NotSameLabels(_)) => {
+            Err(format!("{set}: namespaces can be like the subject's there, and not unlike"))
+        }
+        Peer::Pods(set) => Ok(vec![pods(set, home)]),
+        Peer::Addresses(block) if block.cidr().addr().is_multicast() => {
+            Err(format!("{block}: multicast cannot stand beside other peers there"))
+        }
+        Peer::Addresses(block) => Ok(vec![ends::ip_block(block)]),
+        Peer::Nodes(selector) => Ok(vec![Written::map([("nodeSelector", Some(ends::selector(selector)))])]),
+        Peer::Names(names) => names
+            .iter()
+            .map(|name| match ends::fqdn(name) {
+                Some(text) => Ok(Written::map([("fqdn", Some(Written::text(text)))])),
+                None => Err(format!("{name}: not a name, or names, that can be written there")),
+            })
+            .collect(),
+        other => Err(format!("{other}: there are no words for it there")),
+    }
+}
+
+// === impl Tongue ===
+
+impl Tongue for Antrea {
+    const MOST_RULES: usize = usize::MAX;
+    const ONE_SUBJECT: bool = false;
+
+    fn subjects(
+        &self,
+        scene: &Scene<'_>,
+        origin: usize,
+        subjects: &[Subject],
+        speech: &mut Speech,
+    ) -> Vec<Written> {
+        let home = scene.origins[origin].home();
+        let mut said = Vec::new();
+        for subject in subjects {
+            match subject {
+                Subject::Pods(set) if ends::beyond_labels(set).is_none() => said.push(pods(set, home)),
+                other => {
+                    let why = format!("cannot apply to {other}");
+                    speech.cannot(&codes::SUBJECT, scene, origin, None, "", why);
+                }
+            }
+        }
+        said
+    }
+
+    fn rule(
+        &self,
+        scene: &Scene<'_>,
+        origin: usize,
+        rule: &Rule,
+        stage: Stage,
+        speech: &mut Speech,
+    ) -> Vec<Written> {
+        let field = if rule.direction == Direction::Ingress { "from" } else { "to" };
+        let mut peers: Option<Vec<Written>> = None;
+        let outward = ends::peers(scene, origin, rule, speech).filter(|peers| !ends::are_everybody(peers));
+        if let Some(all) = outward {
+            let mut said = Vec::new();
+            for one in &all {
+                match peer(one, scene.origins[origin].home()) {
+                    Ok(words) => said.extend(words),
+                    Err(why) => {
+                        speech.cannot(&codes::PEER, scene, origin, Some(rule), &format!(".{field}"), why);
+                    }
+                }
+            }
+            peers = Some(said);
+        }
+        let mut ports: Option<Vec<Written>> = None;
+        if let Some(all) = ends::traffic(rule) {
+            let mut said = Vec::new();
+            for one in ends::names_by_protocol(&all) {
+                match ends::port(&one) {
+                    Some(words) => said.push(words),
+                    None => not_a_port(scene, origin, rule, &one, speech),
+                }
+            }
+            ports = Some(said);
+        }
+        // An empty list is everybody there, and every port.
+        if peers.as_ref().is_some_and(Vec::is_empty) || ports.as_ref().is_some_and(Vec::is_empty) {
+            if !speech.failed.contains(&origin) {
+                let message = "the rule matches nothing and is left out".to_owned();
+                speech.note(&codes::NO_EFFECT, scene, origin, Some(rule), "", message);
+            }
+            return Vec::new();
+        }
+        let action = match rule.action {
+            Action::Allow => "Allow",
+            Action::Deny => "Drop",
+            Action::Reject => "Reject",
+            // Past the baseline comes the end, where everything is allowed; Pass is refused in that tier.
+            Action::Pass if stage == Stage::Baseline => "Allow",
+            Action::Pass => "Pass",
+        };
+        let label = rule.log.clone().filter(|label| !label.is_empty());
+        vec![Written::map([
+            ("name", rule.name.as_ref().map(|name| Written::text(name.as_str()))),
+            ("action", Some(Written::text(action))),
+            (field, peers.map(Written::List)),
+            ("ports", ports.map(Written::List)),
+            ("enableLogging", rule.log.as_ref().map(|_| Written::Bare("true".to_owned()))),
+            ("logLabel", label.map(|label| Written::text(label.as_str()))),
+        ])]
+    }
+
+    fn deny_all(&self, _: Direction) -> Option<Written> {
+        Some(Written::map([("action", Some(Written::text("Drop")))]))
+    }
+
+    fn may_tie(&self, _: Dialect) -> bool {
+        true
+    }
+
+    fn wanted(&self, origin: &Origin) -> Wanted {
+        match (origin.dialect, origin.place) {
+            (Dialect::Antrea2020, Some(place)) => Wanted::Exactly(place.priority.0),
+            (_, Some(place)) => Wanted::Exactly(place.priority.0 + SHIFT),
+            _ => Wanted::Anywhere,
+        }
+    }
+}
+
+/// Says that traffic is no port.
+pub(super) fn not_a_port(
+    scene: &Scene<'_>,
+    origin: usize,
+    rule: &Rule,
+    one: &TrafficMatch,
+    speech: &mut Speech,
+) {
+    let part = match one {
+        TrafficMatch::Icmp(..) | TrafficMatch::Igmp(..) => ".protocols",
+        _ => ".ports",
+    };
+    let why = format!("{one}: there are no words for it there");
+    speech.cannot(&codes::TRAFFIC, scene, origin, Some(rule), part, why);
+}

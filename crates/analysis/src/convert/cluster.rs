@@ -1,0 +1,195 @@
+//! To ClusterNetworkPolicy, `policy.networking.k8s.io/v1alpha2`.
+//!
+//! It has two tiers. Tier Admin stands at 220, between Antrea's tiers; tier Baseline at 254, behind everything. Both have
+//! whole priorities, and what two policies of one priority mean is not defined: policies of Antrea that take turns are
+//! cut apart, those of the same API stay as they are, and so does what nobody defined.
+
+use std::collections::BTreeSet;
+
+use palisade_dialects::written::Written;
+use palisade_model::policy::{Direction, Rule, Subject, TrafficMatch};
+use palisade_model::snapshot::Stage;
+use palisade_model::traffic::PortRange;
+use smol_str::SmolStr;
+
+use super::codes;
+use super::numbers::{Range, Wanted, numbers};
+use super::order::{self, Piece, Place, Slot, Tongue};
+use super::scene::{Dialect, Origin, Scene};
+use super::speech::{Said, Speech, distinct};
+use super::upstream::{self, Shape};
+
+/// The API group, and its version here.
+pub(super) const GROUP: &str = "policy.networking.k8s.io";
+const ADMIN: u8 = 220;
+const BASELINE: u8 = 254;
+/// The priorities there are.
+pub(super) const PRIORITIES: Range = Range { least: 0.0, most: 1000.0, fractions: false };
+
+/// So many characters of a name that is put together are kept.
+const LONGEST_NAME: usize = 240;
+
+const SHAPE: Shape = Shape {
+    most: 25,
+    allow: "Accept",
+    traffic: "protocols",
+    entry: protocol,
+    full_baseline: true,
+    standard_names: true,
+};
+
+struct Cluster;
+
+pub(super) fn say(scene: &Scene<'_>, speech: &mut Speech) {
+    let slots = order::slots(scene, &Cluster, speech);
+    let mut taken = scene.taken(GROUP, "ClusterNetworkPolicy");
+    for (stage, tier, word) in [(Stage::Tiers, ADMIN, "Admin"), (Stage::Baseline, BASELINE, "Baseline")] {
+        let slots: Vec<&Slot> = slots.iter().filter(|slot| slot.from.stage() == stage).collect();
+        for (slot, number) in placed(scene, &slots, tier, speech) {
+            for piece in &slot.pieces {
+                let origin = &scene.origins[piece.origin];
+                let name = name(scene, piece, &mut taken, speech);
+                let spec = Written::map([
+                    ("tier", Some(Written::text(word))),
+                    ("priority", Some(Written::Number(number as i64))),
+                    ("subject", piece.subjects.first().cloned()),
+                    ("ingress", (!piece.ingress.is_empty()).then(|| Written::List(piece.ingress.clone()))),
+                    ("egress", (!piece.egress.is_empty()).then(|| Written::List(piece.egress.clone()))),
+                ]);
+                let object = Written::map([
+                    ("apiVersion", Some(Written::text(format!("{GROUP}/v1alpha2")))),
+                    ("kind", Some(Written::text("ClusterNetworkPolicy"))),
+                    ("metadata", Some(scene.metadata(origin, &name, None))),
+                    ("spec", Some(spec)),
+                ]);
+                speech.said.push(Said { object, origin: piece.origin, place: Place::new(tier, number) });
+            }
+        }
+    }
+}
+
+/// The slots with their numbers in a tier; those that there is no number for are refused.
+pub(super) fn placed<'s>(
+    scene: &Scene<'_>,
+    slots: &[&'s Slot],
+    tier: u8,
+    speech: &mut Speech,
+) -> Vec<(&'s Slot, f64)> {
+    let there: Vec<(Place, f64)> = scene
+        .staying
+        .iter()
+        .filter_map(|stays| stays.place)
+        .filter(|place| place.tier == tier)
+        .map(|place| (place, place.priority.0))
+        .collect();
+    match numbers(slots, &there, PRIORITIES) {
+        Ok(numbers) => slots.iter().copied().zip(numbers).collect(),
+        Err(these) => {
+            no_room(scene, &slots[these], speech);
+            Vec::new()
+        }
+    }
+}
+
+/// Says that there is no number left.
+pub(super) fn no_room(scene: &Scene<'_>, slots: &[&Slot], speech: &mut Speech) {
+    let origins: BTreeSet<usize> =
+        slots.iter().flat_map(|slot| slot.pieces.iter().map(|piece| piece.origin)).collect();
+    for origin in origins {
+        let why = "no priority is left for it between the policies that are there already".to_owned();
+        speech.cannot(&codes::ORDER, scene, origin, None, ".priority", why);
+        if let Some(last) = speech.found.last_mut() {
+            last.help = Some("give those of the tier that it comes to other priorities first".to_owned());
+        }
+    }
+}
+
+/// A name in the cluster for a piece, and a word about it where it is another.
+pub(super) fn name(
+    scene: &Scene<'_>,
+    piece: &Piece,
+    taken: &mut BTreeSet<(Option<SmolStr>, SmolStr)>,
+    speech: &mut Speech,
+) -> SmolStr {
+    let origin = &scene.origins[piece.origin];
+    let wanted = match origin.home() {
+        // A name may have 253 characters, and a number behind it.
+        Some(home) => {
+            let both: String = format!("{home}-{}", origin.name()).chars().take(LONGEST_NAME).collect();
+            SmolStr::from(both.trim_end_matches(['-', '.']))
+        }
+        None => origin.name(),
+    };
+    let name = distinct(None, &wanted, taken);
+    if name != origin.policy.object.name {
+        let message = format!("it becomes {name}");
+        speech.note(&codes::NAME, scene, piece.origin, None, "", message);
+    }
+    name
+}
+
+fn protocol(one: &TrafficMatch) -> Option<Written> {
+    let (word, PortRange { first, last }) = match one {
+        TrafficMatch::Named(_, name) => {
+            return Some(Written::map([("destinationNamedPort", Some(Written::text(name.as_str())))]));
+        }
+        TrafficMatch::Ports(protocol, range) => (protocol.to_string(), range),
+        _ => return None,
+    };
+    let number = |port: u16| Some(Written::Number(i64::from(port)));
+    let port = match first == last {
+        true => Written::map([("number", number(*first))]),
+        // Nothing listens on port 0, and the definition does not have it.
+        false => {
+            let range = Written::map([("start", number((*first).max(1))), ("end", number(*last))]);
+            Written::map([("range", Some(range))])
+        }
+    };
+    let ports = Written::map([("destinationPort", Some(port))]);
+    Some(Written::map([(word.as_str(), Some(ports))]))
+}
+
+// === impl Tongue ===
+
+impl Tongue for Cluster {
+    const MOST_RULES: usize = 25;
+    const ONE_SUBJECT: bool = true;
+
+    fn subjects(
+        &self,
+        scene: &Scene<'_>,
+        origin: usize,
+        subjects: &[Subject],
+        speech: &mut Speech,
+    ) -> Vec<Written> {
+        upstream::subjects(scene, origin, subjects, speech)
+    }
+
+    fn rule(
+        &self,
+        scene: &Scene<'_>,
+        origin: usize,
+        rule: &Rule,
+        stage: Stage,
+        speech: &mut Speech,
+    ) -> Vec<Written> {
+        upstream::rule(SHAPE, scene, origin, rule, stage, speech)
+    }
+
+    fn deny_all(&self, direction: Direction) -> Option<Written> {
+        upstream::deny_all(direction)
+    }
+
+    fn may_tie(&self, dialect: Dialect) -> bool {
+        dialect == Dialect::AdminNetworkPolicy
+    }
+
+    fn wanted(&self, origin: &Origin) -> Wanted {
+        match (origin.dialect, origin.place) {
+            (Dialect::AdminNetworkPolicy, Some(place)) if place.priority.0 >= 0.0 => {
+                Wanted::Exactly(place.priority.0)
+            }
+            _ => Wanted::Anywhere,
+        }
+    }
+}

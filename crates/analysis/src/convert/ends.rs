@@ -1,0 +1,346 @@
+//! The ends of rules and what they carry, as far as targets say them alike: groups written out, selectors, address
+//! blocks, names.
+
+use std::net::IpAddr;
+
+use ipnet::{IpNet, Ipv4Subnets, Ipv6Subnets};
+use palisade_dialects::written::Written;
+use palisade_model::address::Block;
+use palisade_model::cluster::NAMESPACE_NAME_LABEL;
+use palisade_model::group::{GroupName, Members};
+use palisade_model::label::{Operator, Requirement, Selector};
+use palisade_model::policy::{
+    Direction, DomainName, Namespaces, Peer, Peers, PodSet, Rule, Subject, TrafficMatch, TrafficMatches,
+};
+use palisade_model::ranges::Ranges;
+use palisade_model::snapshot::Snapshot;
+use palisade_model::traffic::{PortRange, Protocol};
+use smol_str::SmolStr;
+
+use super::codes;
+use super::scene::{FOLLOWS_NOT, Scene};
+use super::speech::Speech;
+
+/// The protocols that have ports.
+pub(super) const PROTOCOLS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
+
+/// The peers of a rule with groups written out; `None` when it is anybody. Groups that are missing have been refused.
+pub(super) fn peers(scene: &Scene<'_>, origin: usize, rule: &Rule, speech: &mut Speech) -> Option<Vec<Peer>> {
+    let Peers::Of(peers) = &rule.peers else { return None };
+    let mut all = Vec::new();
+    for peer in peers {
+        match peer {
+            Peer::Group(group) => {
+                written_out(scene, origin, rule, group, speech);
+                all.extend(members(&scene.snapshot, group).iter().flat_map(member));
+            }
+            peer => all.push(peer.clone()),
+        }
+    }
+    // A block of which everything is excepted holds nobody.
+    all.retain(|peer| !matches!(peer, Peer::Addresses(block) if block.example().is_none()));
+    Some(everybody(all))
+}
+
+/// Whom a rule applies to, with groups written out.
+pub(super) fn subjects(scene: &Scene<'_>, subjects: &[Subject]) -> Vec<Subject> {
+    let mut all: Vec<Subject> = Vec::new();
+    for subject in subjects {
+        match subject {
+            Subject::Group { group, within } => {
+                let within = within.as_ref();
+                let one = |members: &Members| match members {
+                    Members::Pods(set) => Some(Subject::Pods(inside(set, within)?)),
+                    // Nodes belong to no namespace, and addresses are never whom a policy applies to.
+                    Members::Nodes(selector) if within.is_none() => Some(Subject::Nodes(selector.clone())),
+                    _ => None,
+                };
+                all.extend(members(&scene.snapshot, group).iter().filter_map(one));
+            }
+            other => all.push(other.clone()),
+        }
+    }
+    let mut once: Vec<Subject> = Vec::new();
+    for subject in all {
+        if !once.contains(&subject) {
+            once.push(subject);
+        }
+    }
+    once
+}
+
+/// Says that a group is written out.
+fn written_out(scene: &Scene<'_>, origin: usize, rule: &Rule, group: &GroupName, speech: &mut Speech) {
+    let part = match rule.direction {
+        Direction::Ingress => ".from",
+        Direction::Egress => ".to",
+    };
+    let message = format!("group {group} is written out: {FOLLOWS_NOT}");
+    speech.note(&codes::GROUP, scene, origin, Some(rule), part, message);
+}
+
+fn members<'s>(snapshot: &'s Snapshot, group: &GroupName) -> &'s [Members] {
+    snapshot.group(group).unwrap_or_default()
+}
+
+fn member(members: &Members) -> Vec<Peer> {
+    match members {
+        Members::Pods(set) => vec![Peer::Pods(set.clone())],
+        Members::Nodes(selector) => vec![Peer::Nodes(selector.clone())],
+        Members::Addresses(blocks) => blocks.iter().cloned().map(Peer::Addresses).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Those of a set that are in a namespace; `None` when that is nobody.
+fn inside(set: &PodSet, namespace: Option<&SmolStr>) -> Option<PodSet> {
+    let Some(namespace) = namespace else { return Some(set.clone()) };
+    let namespaces = match &set.namespaces {
+        Namespaces::Named(name) if name == namespace => set.namespaces.clone(),
+        Namespaces::Matching(selector) if selector.is_everything() => Namespaces::Named(namespace.clone()),
+        Namespaces::Matching(selector) => {
+            let name = Requirement::equals(NAMESPACE_NAME_LABEL, namespace);
+            Namespaces::Matching(Selector::new(selector.requirements().iter().cloned().chain([name])))
+        }
+        _ => return None,
+    };
+    Some(PodSet { namespaces, ..set.clone() })
+}
+
+/// Duplicates gone; the order is as written.
+fn everybody(peers: Vec<Peer>) -> Vec<Peer> {
+    let mut once: Vec<Peer> = Vec::with_capacity(peers.len());
+    for peer in peers {
+        if !once.contains(&peer) {
+            once.push(peer);
+        }
+    }
+    once
+}
+
+/// Whether these peers are everybody: every pod, and every address of both families.
+pub(super) fn are_everybody(peers: &[Peer]) -> bool {
+    let every = |family: &str| {
+        peers.iter().any(|peer| match peer {
+            Peer::Addresses(block) => block.except().is_empty() && block.cidr().to_string() == family,
+            _ => false,
+        })
+    };
+    peers.contains(&Peer::Pods(PodSet::everything())) && every("0.0.0.0/0") && every("::/0")
+}
+
+/// Why a set of pods cannot be said where only namespaces and labels can; `None` when it can.
+pub(super) fn beyond_labels(set: &PodSet) -> Option<String> {
+    if set.external {
+        return Some(format!("{set}: there are no external entities there"));
+    }
+    if set.account.is_some() {
+        return Some(format!("{set}: service accounts cannot be selected there"));
+    }
+    match &set.namespaces {
+        Namespaces::Named(_) | Namespaces::Matching(_) => None,
+        _ => Some(format!("{set}: namespaces cannot be compared with the subject's there")),
+    }
+}
+
+/// The selector for some namespaces; everything where they are relative, which has been refused.
+pub(super) fn namespaces(namespaces: &Namespaces) -> Selector {
+    match namespaces {
+        Namespaces::Named(name) => Selector::label(NAMESPACE_NAME_LABEL, name),
+        Namespaces::Matching(selector) => selector.clone(),
+        _ => Selector::everything(),
+    }
+}
+
+/// The only namespace that is meant, or the few, where they are named.
+pub(super) fn named(namespaces: &Namespaces) -> Option<Vec<SmolStr>> {
+    match namespaces {
+        Namespaces::Named(name) => Some(vec![name.clone()]),
+        Namespaces::Matching(selector) => match selector.requirements() {
+            [Requirement { key, operator: Operator::In(names) }] if key == NAMESPACE_NAME_LABEL => {
+                Some(names.clone())
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A selector: `matchLabels` where that can say it.
+pub(super) fn selector(selector: &Selector) -> Written {
+    let mut labels: Vec<(String, Written)> = Vec::new();
+    let mut expressions = Vec::new();
+    for requirement in selector.requirements() {
+        let key = requirement.key.to_string();
+        let (operator, values) = match &requirement.operator {
+            Operator::In(values) => match values.as_slice() {
+                [value] if !labels.iter().any(|(known, _)| *known == key) => {
+                    labels.push((key, Written::text(value.as_str())));
+                    continue;
+                }
+                values => ("In", Some(values)),
+            },
+            Operator::NotIn(values) => ("NotIn", Some(values.as_slice())),
+            Operator::Exists => ("Exists", None),
+            Operator::DoesNotExist => ("DoesNotExist", None),
+        };
+        let texts = |values: &[SmolStr]| {
+            Written::List(values.iter().map(|value| Written::text(value.as_str())).collect())
+        };
+        expressions.push(Written::map([
+            ("key", Some(Written::Text(key))),
+            ("operator", Some(Written::text(operator))),
+            ("values", values.map(texts)),
+        ]));
+    }
+    Written::map([
+        ("matchLabels", (!labels.is_empty()).then_some(Written::Map(labels))),
+        ("matchExpressions", (!expressions.is_empty()).then_some(Written::List(expressions))),
+    ])
+}
+
+/// A block without exceptions: the fewest blocks that hold the same addresses.
+pub(super) fn whole_blocks(block: &Block) -> Vec<IpNet> {
+    let mut all = Vec::new();
+    for (first, last) in Ranges::of([block]).iter() {
+        match (first, last) {
+            (IpAddr::V4(first), IpAddr::V4(last)) => {
+                all.extend(Ipv4Subnets::new(first, last, 0).map(IpNet::V4));
+            }
+            (IpAddr::V6(first), IpAddr::V6(last)) => {
+                all.extend(Ipv6Subnets::new(first, last, 0).map(IpNet::V6));
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// `ipBlock`, as NetworkPolicy and Antrea have it.
+pub(super) fn ip_block(block: &Block) -> Written {
+    let except: Vec<Written> = block.except().iter().map(|net| Written::text(net.to_string())).collect();
+    let block = Written::map([
+        ("cidr", Some(Written::text(block.cidr().to_string()))),
+        ("except", (!except.is_empty()).then_some(Written::List(except))),
+    ]);
+    Written::map([("ipBlock", Some(block))])
+}
+
+/// Traffic without what is said twice; `None` when it is any.
+pub(super) fn traffic(rule: &Rule) -> Option<Vec<TrafficMatch>> {
+    let TrafficMatches::Of(all) = &rule.traffic else { return None };
+    let mut once: Vec<TrafficMatch> = Vec::with_capacity(all.len());
+    for one in all {
+        if !once.contains(one) {
+            once.push(one.clone());
+        }
+    }
+    Some(once)
+}
+
+/// Names of ports in all protocols as one, for dialects whose names have none; and those in some protocols only.
+pub(super) fn names_of_any_protocol(all: &mut Vec<TrafficMatch>) {
+    let names: Vec<SmolStr> = all
+        .iter()
+        .filter_map(|one| match one {
+            TrafficMatch::Named(Some(_), name) => Some(name.clone()),
+            _ => None,
+        })
+        .collect();
+    for name in names {
+        let of = |protocol: &Protocol| TrafficMatch::Named(Some(*protocol), name.clone());
+        if PROTOCOLS.iter().all(|protocol| all.contains(&of(protocol))) {
+            all.retain(|one| !matches!(one, TrafficMatch::Named(Some(_), own) if *own == name));
+            all.push(TrafficMatch::Named(None, name));
+        }
+    }
+}
+
+/// Names of ports in each protocol, for dialects that cannot leave it open.
+pub(super) fn names_by_protocol(all: &[TrafficMatch]) -> Vec<TrafficMatch> {
+    let each = |one: &TrafficMatch| match one {
+        TrafficMatch::Named(None, name) => {
+            PROTOCOLS.iter().map(|protocol| TrafficMatch::Named(Some(*protocol), name.clone())).collect()
+        }
+        other => vec![other.clone()],
+    };
+    all.iter().flat_map(each).collect()
+}
+
+/// `ports` as NetworkPolicy and Antrea have them: an entry without a port is every port of its protocol. `None` for what
+/// is no port there.
+pub(super) fn port(one: &TrafficMatch) -> Option<Written> {
+    let (protocol, port, end) = match one {
+        TrafficMatch::Ports(protocol, PortRange::ALL) => (protocol, None, None),
+        TrafficMatch::Ports(protocol, PortRange { first, last }) => {
+            let end = (first != last).then(|| Written::Number(i64::from(*last)));
+            (protocol, Some(Written::Number(i64::from(*first))), end)
+        }
+        TrafficMatch::Named(Some(protocol), name) => (protocol, Some(Written::text(name.as_str())), None),
+        _ => return None,
+    };
+    let protocol = Written::text(protocol.as_kubernetes());
+    Some(Written::map([("protocol", Some(protocol)), ("port", port), ("endPort", end)]))
+}
+
+/// A DNS name as the admin policies write it; `None` where they cannot.
+pub(super) fn domain_name(name: &DomainName) -> Option<String> {
+    let text = match name {
+        DomainName::Exact(name) => name.to_string(),
+        DomainName::Below(parent) => format!("*.{parent}"),
+        // One star in front, for whole labels: the same names, since no name begins with a dot.
+        DomainName::Form(form) => {
+            form.strip_prefix("*.").filter(|rest| !rest.contains('*')).map(|rest| format!("*.{rest}"))?
+        }
+    };
+    let bare = text.strip_prefix("*.").unwrap_or(&text);
+    let label = |label: &str| {
+        let bytes = label.as_bytes();
+        let inner = bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+        let ends = [bytes.first(), bytes.last()];
+        inner && ends.iter().all(|end| end.is_some_and(u8::is_ascii_alphanumeric))
+    };
+    (bare.contains('.') && bare.split('.').all(label)).then_some(text)
+}
+
+/// A DNS name as Antrea writes it; `None` where it cannot.
+pub(super) fn fqdn(name: &DomainName) -> Option<String> {
+    let text = name.to_string();
+    text.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'*'))
+        .then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exceptions_become_the_blocks_around_them() {
+        let block = Block::new("10.0.0.0/24".parse().unwrap(), ["10.0.0.64/26".parse().unwrap()]);
+        let texts: Vec<String> = whole_blocks(&block).iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["10.0.0.0/26", "10.0.0.128/25"]);
+        let everything = Block::new("::/0".parse().unwrap(), []);
+        assert_eq!(whole_blocks(&everything), ["::/0".parse().unwrap()]);
+    }
+
+    #[test]
+    fn a_key_with_two_values_holds_for_nobody() {
+        let both = Selector::new([Requirement::equals("a", "1"), Requirement::equals("a", "2")]);
+        let Written::Map(fields) = selector(&both) else { panic!() };
+        assert_eq!(
+            fields.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(),
+            ["matchLabels", "matchExpressions"]
+        );
+    }
+
+    #[test]
+    fn names_that_both_can_write() {
+        let said = |name: DomainName| domain_name(&name);
+        assert_eq!(said(DomainName::form("*.example.com")).as_deref(), Some("*.example.com"));
+        assert_eq!(said(DomainName::form("api.example.com")).as_deref(), Some("api.example.com"));
+        assert_eq!(said(DomainName::form("*example.com")), None);
+        assert_eq!(said(DomainName::form("localhost")), None);
+        assert_eq!(fqdn(&DomainName::new("a_b.example.com")), None);
+    }
+}

@@ -1,0 +1,202 @@
+//! The same policies in another dialect, where it can say them.
+//!
+//! ```text
+//!   policies in the rule language ──► what to convert, what stays ──► one target: rules in its words, places in its order
+//!        + objects as written                (scene)                   (cluster, admin, antrea, networkpolicy)
+//!                                                                                 │ objects, or what cannot be said
+//!   printed ◄── equal verdicts ◄── proof ◄── read back, by the dialect's own reader ◄┘
+//! ```
+//!
+//! A conversion never widens. A rule that the other dialect cannot say is named, with the reason, and the policy that
+//! holds it is not converted; unless told otherwise nothing is printed then, because half of a set of policies is
+//! another set. What is printed has been read back and compared with what it stands for ([`proof`]): a difference is a
+//! mistake of this program and nothing is printed.
+//!
+//! Targets work on the rule language, not on pairs of dialects: however a policy was written, its rules are said in the
+//! target's words. What stands in tiers keeps its order by new priorities ([`order`]); what adds up as NetworkPolicies
+//! do becomes rules that allow, before rules that deny.
+
+mod admin;
+mod antrea;
+mod cluster;
+pub mod codes;
+mod ends;
+mod networkpolicy;
+mod numbers;
+mod order;
+mod originals;
+pub mod proof;
+mod scene;
+mod speech;
+mod union;
+mod upstream;
+
+use std::sync::Arc;
+
+use palisade_dialects::load::load;
+use palisade_dialects::object::Key;
+use palisade_dialects::source::Limits;
+use palisade_dialects::source::tree::Source;
+use palisade_dialects::world::World;
+use palisade_dialects::written::{self, Written};
+use palisade_model::diagnostic::Diagnostic;
+use palisade_model::policy::Object;
+use palisade_model::snapshot::Objects;
+use thiserror::Error;
+
+pub use originals::Originals;
+pub use proof::{Counterexample, Proof};
+pub use scene::Dialect;
+
+use scene::{Attempt, Scene};
+
+/// The dialect to say it in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// `networking.k8s.io/v1` NetworkPolicy.
+    NetworkPolicy,
+    /// `policy.networking.k8s.io/v1alpha2` ClusterNetworkPolicy.
+    ClusterNetworkPolicy,
+    /// `policy.networking.k8s.io/v1alpha1` AdminNetworkPolicy and BaselineAdminNetworkPolicy.
+    AdminNetworkPolicy,
+    /// `crd.antrea.io/v1beta1` ClusterNetworkPolicy and NetworkPolicy.
+    Antrea,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The dialect to say it in.
+    pub to: Target,
+    /// The dialects to convert; all that there are when empty. Policies of others stay as they are.
+    pub from: Vec<Dialect>,
+    /// Whether policies that can be said are converted although others cannot. Those stay as they are.
+    pub partial: bool,
+    /// As many connections are compared at most.
+    pub most_flows: usize,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Conversion {
+    /// The objects to print: those that were in that dialect already, then converted ones.
+    pub objects: Vec<Written>,
+    /// So many of them were there already.
+    pub there: usize,
+    /// The objects that the printed ones take the place of.
+    pub replaced: Vec<Arc<Object>>,
+    /// What cannot be said (errors), and what is said in another way.
+    pub found: Vec<Diagnostic>,
+    /// What the objects were compared on; none where nothing is printed.
+    pub proof: Option<Proof>,
+}
+
+/// A conversion that must not be printed. A mistake of this program, not of its user.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// The dialect's own reader refuses the objects.
+    #[error("the converted objects would be refused: {}", .0.message)]
+    Refused(Box<Diagnostic>),
+    /// The objects mean something else.
+    #[error("{0}")]
+    Differs(Box<Counterexample>),
+}
+
+/// The name of the text that objects are read back from.
+const READ_BACK: &str = "<converted>";
+/// The same for those that were in the right dialect before: what their author wrote, whatever an API says to it.
+const AT_HOME: &str = "<kept>";
+
+/// Says the policies of a world in another dialect.
+pub fn convert(world: &World, originals: &Originals, request: &Request) -> Result<Conversion, Failure> {
+    let before = world.objects();
+    let mut kept: Vec<Arc<Object>> = Vec::new();
+    let mut found: Vec<Diagnostic> = Vec::new();
+    let attempt = loop {
+        let scene = Scene::new(world, originals, &before, request, &kept);
+        let attempt = scene.attempt(request.to);
+        let failed = attempt.failed(&scene);
+        let said = |one: &Diagnostic, all: &[Diagnostic]| {
+            all.iter().any(|other| {
+                other.code.id == one.code.id
+                    && other.message == one.message
+                    && other.field == one.field
+                    && other.subject == one.subject
+            })
+        };
+        let wrong = attempt.found.iter().any(Diagnostic::is_error);
+        if failed.is_empty() && (request.partial || !wrong) {
+            let fresh: Vec<_> = attempt.found.iter().filter(|one| !said(one, &found)).cloned().collect();
+            found.extend(fresh);
+            break Some(attempt);
+        }
+        let errors = attempt.found.iter().filter(|one| one.is_error() && !said(one, &found));
+        let errors: Vec<Diagnostic> = errors.cloned().collect();
+        found.extend(errors);
+        if !request.partial {
+            break None;
+        }
+        // What cannot be said stays, and the others have to get along with that.
+        kept.extend(failed);
+    };
+    let Some(attempt) = attempt else {
+        let (objects, replaced) = (Vec::new(), Vec::new());
+        return Ok(Conversion { objects, there: 0, replaced, found, proof: None });
+    };
+    let after = read_back(world, &attempt)?;
+    let proof = proof::proven(&before, &after, request.most_flows).map_err(Failure::Differs)?;
+    let Attempt { at_home, objects, replaced, .. } = attempt;
+    let there = at_home.len();
+    let objects = at_home.into_iter().chain(objects).collect();
+    Ok(Conversion { objects, there, replaced, found, proof: Some(proof) })
+}
+
+/// The world with the printed objects, read from their text, in place of what they stand for.
+fn read_back(world: &World, attempt: &Attempt) -> Result<Objects, Failure> {
+    let mut after = world.clone();
+    let delete = |world: &mut World, key: &Key| {
+        world.delete(Some(&key.group), &key.kind, key.namespace.as_deref(), &key.name);
+    };
+    let gone: Vec<Key> = attempt.replaced.iter().map(|object| originals::key(object)).collect();
+    // A namespace is more than its annotation, and Thorium's documents describe tools too: their policies alone go.
+    for key in gone.iter().filter(|key| !key.group.is_empty()) {
+        delete(&mut after, key);
+    }
+    for key in attempt.at_home.iter().chain(&attempt.objects).filter_map(key_of) {
+        delete(&mut after, &key);
+    }
+    let mut found = Vec::new();
+    for (name, objects) in [(AT_HOME, &attempt.at_home), (READ_BACK, &attempt.objects)] {
+        load(&Source::new(name, written::yaml(objects)), &Limits::default(), &mut after, &mut found);
+    }
+    found.extend(after.review());
+    let own = |one: &Diagnostic| one.location.as_ref().is_some_and(|at| &*at.file == READ_BACK);
+    if let Some(refusal) = found.into_iter().find(|one| one.is_error() && own(one)) {
+        return Err(Failure::Refused(Box::new(refusal)));
+    }
+    let mut after = after.into_objects();
+    after.policies.retain(|policy| !attempt.replaced.contains(&policy.object));
+    Ok(after)
+}
+
+/// The identity of an object to print.
+fn key_of(object: &Written) -> Option<Key> {
+    let text = |value: Option<&Written>| match value {
+        Some(Written::Text(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let api = text(object.get("apiVersion"))?;
+    let metadata = object.get("metadata")?;
+    let namespaced = palisade_dialects::object::KINDS.iter().find(|kind| {
+        api.split_once('/') == Some((kind.group, kind.versions.first().copied().unwrap_or("")))
+            && text(object.get("kind")).as_deref() == Some(kind.kind)
+    })?;
+    let home = text(metadata.get("namespace"))
+        .unwrap_or_else(|| palisade_dialects::object::DEFAULT_NAMESPACE.to_owned());
+    Some(Key {
+        group: namespaced.group.into(),
+        kind: namespaced.kind.into(),
+        namespace: namespaced.namespaced.then(|| home.into()),
+        name: text(metadata.get("name"))?.into(),
+    })
+}

@@ -1,0 +1,336 @@
+//! To NetworkPolicy, `networking.k8s.io/v1`.
+//!
+//! Thorium's policies and those of 2016 add up as these do. What stands in tiers can be said only where it comes to the
+//! same: for each namespace and direction first rules that allow, then rules that deny everything, to the same pods. Then
+//! denying everything is being isolated. A NetworkPolicy isolates whomever it selects, so that a rule that allows may
+//! only be said for pods to which the rest is denied anyway.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use palisade_dialects::written::Written;
+use palisade_model::label::Selector;
+use palisade_model::policy::{
+    Action, Direction, Namespaces, Peer, Placement, Policy, Rule, Subject, TrafficMatches,
+};
+use palisade_model::snapshot::Stage;
+use smol_str::SmolStr;
+
+use super::antrea::not_a_port;
+use super::order::{Place, policies_apart};
+use super::scene::{Origin, Scene};
+use super::speech::{Said, Speech, distinct};
+use super::union::{DIRECTIONS, counts, covers};
+use super::{codes, ends};
+use crate::lint::ties::apart;
+
+const GROUP: &str = "networking.k8s.io";
+const KIND: &str = "NetworkPolicy";
+
+/// What one object says.
+#[derive(Debug, Default)]
+struct Draft {
+    /// For each direction that it is about, what it allows.
+    sides: BTreeMap<Direction, Vec<Written>>,
+}
+
+/// The objects by policy, namespace and selector.
+type Drafts = BTreeMap<(usize, SmolStr, Selector), Draft>;
+
+/// A rule of a tier for one subject in one namespace.
+struct Step<'s> {
+    origin: usize,
+    rule: &'s Rule,
+    subject: Subject,
+    denies_all: bool,
+}
+
+pub(super) fn say(scene: &Scene<'_>, speech: &mut Speech) {
+    let mut taken = scene.taken(GROUP, KIND);
+    let mut drafts = Drafts::new();
+    old(scene, &mut drafts, speech);
+    tiers(scene, &mut drafts, speech);
+    for object in &scene.compiled {
+        speech.beside.push(renamed(object.clone(), &mut taken));
+    }
+    for ((index, namespace, pods), draft) in drafts {
+        let origin = &scene.origins[index];
+        let name = distinct(Some(&namespace), &origin.name(), &mut taken);
+        if name != origin.policy.object.name || origin.home().is_none() {
+            let message = format!("it becomes {namespace}/{name}");
+            speech.note(&codes::NAME, scene, index, None, "", message);
+        }
+        let object = object(scene, origin, (&namespace, &name), &pods, draft);
+        speech.said.push(Said { object, origin: index, place: Place::UNION });
+    }
+}
+
+/// The policies of 2016, and namespaces that isolate.
+fn old(scene: &Scene<'_>, drafts: &mut Drafts, speech: &mut Speech) {
+    for (index, origin) in scene.origins.iter().enumerate() {
+        if origin.policy.placement != Placement::Union || speech.failed.contains(&index) {
+            continue;
+        }
+        let Some(home) = origin.home() else { continue };
+        for isolation in &origin.policy.isolations {
+            for pods in selectors(&isolation.subjects) {
+                let draft = drafts.entry((index, home.clone(), pods)).or_default();
+                draft.sides.entry(isolation.direction).or_default();
+            }
+            let message =
+                format!("the annotation or spec of namespace {home} that isolates it is not needed any more");
+            speech.note(&codes::LEFT, scene, index, None, "", message);
+        }
+        for rule in &origin.policy.rules {
+            if !counts(scene, index, rule, speech) {
+                continue;
+            }
+            for pods in selectors(&rule.subjects) {
+                let words = self::rule(scene, index, rule, home, speech);
+                let draft = drafts.entry((index, home.clone(), pods)).or_default();
+                draft.sides.entry(rule.direction).or_default().extend(words);
+            }
+        }
+    }
+}
+
+/// The selectors of subjects that are pods of the policy's own namespace.
+fn selectors(subjects: &[Subject]) -> impl Iterator<Item = Selector> {
+    subjects.iter().filter_map(|subject| match subject {
+        Subject::Pods(set) => Some(set.pods.clone()),
+        _ => None,
+    })
+}
+
+/// What stands in tiers.
+fn tiers(scene: &Scene<'_>, drafts: &mut Drafts, speech: &mut Speech) {
+    let mut order: Vec<(Place, u32, usize, &Rule)> = Vec::new();
+    for (index, origin) in scene.origins.iter().enumerate() {
+        if let (Some(place), Placement::Tier { .. }) = (origin.place, &origin.policy.placement)
+            && !speech.failed.contains(&index)
+        {
+            alone(scene, index, origin, speech);
+            order.extend(origin.policy.rules.iter().map(|rule| (place, rule.index, index, rule)));
+        }
+    }
+    order.sort_by_key(|(place, at, index, _)| (*place, *at, *index));
+    let mut steps: BTreeMap<(SmolStr, Direction), Vec<Step<'_>>> = BTreeMap::new();
+    for (_, _, origin, rule) in order {
+        let Some(denies_all) = sort(scene, origin, rule, speech) else { continue };
+        for (namespace, subject) in homes(scene, origin, rule, speech) {
+            let here = steps.entry((namespace, rule.direction)).or_default();
+            here.push(Step { origin, rule, subject, denies_all });
+        }
+    }
+    for ((namespace, direction), steps) in &steps {
+        for (at, step) in steps.iter().enumerate() {
+            if !step.denies_all && !is_allowed(steps, at, scene, speech) {
+                continue;
+            }
+            let Subject::Pods(set) = &step.subject else { continue };
+            let words = match step.denies_all {
+                true => None,
+                false => rule(scene, step.origin, step.rule, namespace, speech),
+            };
+            let draft = drafts.entry((step.origin, namespace.clone(), set.pods.clone())).or_default();
+            draft.sides.entry(*direction).or_default().extend(words);
+        }
+    }
+}
+
+/// Refuses a policy of a tier where others have a say that NetworkPolicies do not have about each other.
+fn alone(scene: &Scene<'_>, index: usize, origin: &Origin, speech: &mut Speech) {
+    let meets = |policy: &Policy| !policies_apart(&origin.policy, policy);
+    let adding = scene.origins.iter().map(|other| &other.policy).filter(|p| p.placement == Placement::Union);
+    for other in adding.chain(scene.thorium()).filter(|policy| meets(policy)) {
+        let why = format!("{} would add to it, and does not now", other.object);
+        speech.cannot(&codes::UNION, scene, index, None, "", why);
+    }
+    let passes = |stays: &&Origin| {
+        let before = stays.place.is_some_and(|place| place.stage() == Stage::Tiers);
+        before && stays.policy.rules.iter().any(|rule| rule.action == Action::Pass) && meets(&stays.policy)
+    };
+    if let Some(stays) = scene.staying.iter().find(passes) {
+        let why = format!("{} passes over it now, and would pass to it", stays.policy.object);
+        speech.cannot(&codes::UNION, scene, index, None, "", why);
+    }
+}
+
+/// Whether a rule denies everything (or else allows something); `None` when it is neither, which is noted.
+fn sort(scene: &Scene<'_>, origin: usize, rule: &Rule, speech: &mut Speech) -> Option<bool> {
+    if rule.log.is_some() {
+        let message = "logging cannot be said there".to_owned();
+        speech.note(&codes::LOGGING, scene, origin, Some(rule), ".enableLogging", message);
+    }
+    let everybody = ends::peers(scene, origin, rule, speech).is_none_or(|peers| ends::are_everybody(&peers));
+    let (code, part, why) = match rule.action {
+        Action::Allow if rule.layer7.is_empty() => return Some(false),
+        Action::Deny if everybody && rule.traffic == TrafficMatches::Any => return Some(true),
+        Action::Allow => (&codes::LAYER7, ".l7Protocols", "conditions on layer 7 cannot be said there"),
+        Action::Deny => (&codes::UNION, ".action", "it denies something and not everything"),
+        Action::Reject => {
+            (&codes::ACTION, ".action", "Reject answers, and there what is not allowed is dropped")
+        }
+        Action::Pass => {
+            (&codes::ACTION, ".action", "there is nothing to pass to: NetworkPolicies only allow")
+        }
+    };
+    speech.cannot(code, scene, origin, Some(rule), part, why.to_owned());
+    None
+}
+
+/// The subjects of a rule by namespace; what is not of certain namespaces is noted.
+fn homes(scene: &Scene<'_>, origin: usize, rule: &Rule, speech: &mut Speech) -> Vec<(SmolStr, Subject)> {
+    let mut all = Vec::new();
+    for subject in ends::subjects(scene, &rule.subjects) {
+        let why = match &subject {
+            Subject::Pods(set) => match (ends::beyond_labels(set), ends::named(&set.namespaces)) {
+                (Some(why), _) => why,
+                (None, None) => format!("{set}: a NetworkPolicy is for the pods of one namespace"),
+                (None, Some(names)) => {
+                    for name in names {
+                        let mut set = set.clone();
+                        set.namespaces = Namespaces::Named(name.clone());
+                        all.push((name, Subject::Pods(set)));
+                    }
+                    continue;
+                }
+            },
+            other => format!("{other}: only pods can be subjects there"),
+        };
+        speech.cannot(&codes::SUBJECT, scene, origin, Some(rule), "", format!("cannot apply to {why}"));
+    }
+    all
+}
+
+/// Whether a rule that allows comes before everything is denied to its pods, and that is denied to all of them.
+fn is_allowed(steps: &[Step<'_>], at: usize, scene: &Scene<'_>, speech: &mut Speech) -> bool {
+    let step = &steps[at];
+    let denies = |other: &&Step<'_>| other.denies_all && !apart(&other.subject, &step.subject);
+    let why = if let Some(before) = steps[..at].iter().find(denies) {
+        format!(
+            "{} has denied everything to some of its pods already",
+            scene.origins[before.origin].policy.object
+        )
+    } else if !steps[at..].iter().any(|other| other.denies_all && covers(&other.subject, &step.subject)) {
+        "what it does not allow is not denied to all of its pods, and would be".to_owned()
+    } else {
+        return true;
+    };
+    speech.cannot(&codes::UNION, scene, step.origin, Some(step.rule), "", why);
+    false
+}
+
+/// A rule that allows; none when it matches nothing.
+fn rule(
+    scene: &Scene<'_>,
+    origin: usize,
+    rule: &Rule,
+    home: &SmolStr,
+    speech: &mut Speech,
+) -> Option<Written> {
+    let field = if rule.direction == Direction::Ingress { "from" } else { "to" };
+    let mut peers: Option<Vec<Written>> = None;
+    let outward = ends::peers(scene, origin, rule, speech).filter(|peers| !ends::are_everybody(peers));
+    if let Some(all) = outward {
+        let mut said = Vec::new();
+        for one in &all {
+            match peer(one, home) {
+                Ok(words) => said.push(words),
+                Err(why) => {
+                    speech.cannot(&codes::PEER, scene, origin, Some(rule), &format!(".{field}"), why);
+                }
+            }
+        }
+        peers = Some(said);
+    }
+    let mut ports: Option<Vec<Written>> = None;
+    if let Some(all) = ends::traffic(rule) {
+        let mut said = Vec::new();
+        for one in ends::names_by_protocol(&all) {
+            match ends::port(&one) {
+                Some(words) => said.push(words),
+                None => not_a_port(scene, origin, rule, &one, speech),
+            }
+        }
+        ports = Some(said);
+    }
+    // An empty list is everybody there, and every port.
+    if peers.as_ref().is_some_and(Vec::is_empty) || ports.as_ref().is_some_and(Vec::is_empty) {
+        if !speech.failed.contains(&origin) {
+            let message = "the rule matches nothing and is left out".to_owned();
+            speech.note(&codes::NO_EFFECT, scene, origin, Some(rule), "", message);
+        }
+        return None;
+    }
+    Some(Written::map([(field, peers.map(Written::List)), ("ports", ports.map(Written::List))]))
+}
+
+fn peer(peer: &Peer, home: &SmolStr) -> Result<Written, String> {
+    match peer {
+        Peer::Pods(set) => {
+            let own = match &set.namespaces {
+                Namespaces::Own => true,
+                Namespaces::Named(name) => name == home,
+                _ => false,
+            };
+            let mut named = set.clone();
+            if own {
+                named.namespaces = Namespaces::Named(home.clone());
+            }
+            if let Some(why) = ends::beyond_labels(&named) {
+                return Err(why);
+            }
+            let labels = (own || !set.pods.is_everything()).then(|| ends::selector(&set.pods));
+            let namespaces = (!own).then(|| ends::selector(&ends::namespaces(&set.namespaces)));
+            Ok(Written::map([("namespaceSelector", namespaces), ("podSelector", labels)]))
+        }
+        Peer::Addresses(block) => Ok(ends::ip_block(block)),
+        other => Err(format!("{other}: only pods and addresses can be peers there")),
+    }
+}
+
+fn object(
+    scene: &Scene<'_>,
+    origin: &Origin,
+    (namespace, name): (&SmolStr, &SmolStr),
+    pods: &Selector,
+    mut draft: Draft,
+) -> Written {
+    let types = DIRECTIONS.iter().filter(|direction| draft.sides.contains_key(direction));
+    let types = types.map(|direction| match direction {
+        Direction::Ingress => Written::text("Ingress"),
+        Direction::Egress => Written::text("Egress"),
+    });
+    let types = types.collect();
+    let mut side =
+        |direction| draft.sides.remove(&direction).filter(|rules| !rules.is_empty()).map(Written::List);
+    let spec = Written::map([
+        ("podSelector", Some(ends::selector(pods))),
+        ("policyTypes", Some(Written::List(types))),
+        ("ingress", side(Direction::Ingress)),
+        ("egress", side(Direction::Egress)),
+    ]);
+    Written::map([
+        ("apiVersion", Some(Written::text(format!("{GROUP}/v1")))),
+        ("kind", Some(Written::text(KIND))),
+        ("metadata", Some(scene.metadata(origin, name, Some(namespace)))),
+        ("spec", Some(spec)),
+    ])
+}
+
+/// A compiled object under a name that is free.
+fn renamed(mut object: Written, taken: &mut BTreeSet<(Option<SmolStr>, SmolStr)>) -> Written {
+    let text = |object: &Written, field: &str| match object.get("metadata").and_then(|meta| meta.get(field)) {
+        Some(Written::Text(text)) => Some(SmolStr::from(text.as_str())),
+        _ => None,
+    };
+    let (namespace, name) = (text(&object, "namespace"), text(&object, "name").unwrap_or_default());
+    let name = distinct(namespace.as_ref(), &name, taken);
+    if let Written::Map(fields) = &mut object
+        && let Some((_, Written::Map(meta))) = fields.iter_mut().find(|(key, _)| key == "metadata")
+        && let Some(field) = meta.iter_mut().find(|(key, _)| key == "name")
+    {
+        field.1 = Written::text(name.as_str());
+    }
+    object
+}

@@ -1,0 +1,182 @@
+//! Everything that policies ask for: the labels, addresses, names and ports by which they tell things apart.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use palisade_model::address::Block;
+use palisade_model::cluster::NAMESPACE_NAME_LABEL;
+use palisade_model::group::Members;
+use palisade_model::label::{Operator, Selector};
+use palisade_model::policy::{
+    DomainName, Namespaces, Peer, Peers, PodSet, Policy, Subject, TrafficMatch, TrafficMatches,
+};
+use palisade_model::snapshot::Objects;
+use palisade_model::traffic::{PortRange, Protocol};
+use smol_str::SmolStr;
+
+/// What some policies ask for.
+#[derive(Debug, Default)]
+pub struct Mentions {
+    /// Of namespaces.
+    pub namespaces: Labelled,
+    /// Of pods.
+    pub pods: Labelled,
+    /// Of external entities.
+    pub entities: Labelled,
+    /// Of nodes.
+    pub nodes: Labelled,
+    /// Whether the subject's own namespace matters.
+    pub own: bool,
+    /// Labels of namespaces that are compared with the subject's.
+    pub compared: BTreeSet<SmolStr>,
+    /// Service accounts.
+    pub accounts: BTreeSet<SmolStr>,
+    /// Address blocks.
+    pub blocks: Vec<Block>,
+    /// DNS names.
+    pub names: BTreeSet<DomainName>,
+    /// Ports.
+    pub ports: BTreeSet<(Protocol, PortRange)>,
+    /// Names of ports.
+    pub named_ports: BTreeSet<SmolStr>,
+    /// Source ports.
+    pub source_ports: BTreeSet<PortRange>,
+    /// Types and codes of ICMP.
+    pub icmp: BTreeSet<(Option<u8>, Option<u8>)>,
+    /// Types of IGMP; its groups are addresses.
+    pub igmp: BTreeSet<Option<u8>>,
+}
+
+/// Selectors, with the values that they mention for each key.
+#[derive(Debug, Default)]
+pub struct Labelled {
+    /// The selectors.
+    pub selectors: BTreeSet<Selector>,
+    /// Keys, with values.
+    pub values: BTreeMap<SmolStr, BTreeSet<SmolStr>>,
+}
+
+// === impl Mentions ===
+
+impl Mentions {
+    /// What the policies of these worlds ask for together.
+    pub fn of<'o>(worlds: impl IntoIterator<Item = &'o Objects>) -> Self {
+        let mut all = Mentions::default();
+        for world in worlds {
+            world.policies.iter().for_each(|policy| all.policy(policy));
+            for group in &world.groups {
+                all.members(&group.members);
+            }
+            // A group may be the pods behind a service.
+            for service in &world.services {
+                if let Some(selector) = &service.selector {
+                    let grouped = |members: &Members| matches!(members, Members::Service(name) if name.name == service.name && name.namespace == service.namespace);
+                    if world.groups.iter().any(|group| grouped(&group.members)) {
+                        all.pods.add(selector);
+                        all.namespaces.add(&Selector::label(NAMESPACE_NAME_LABEL, &service.namespace));
+                    }
+                }
+            }
+        }
+        all.blocks.sort_by_key(ToString::to_string);
+        all.blocks.dedup();
+        all
+    }
+
+    fn policy(&mut self, policy: &Policy) {
+        let isolated = policy.isolations.iter().map(|isolation| &isolation.subjects);
+        for subjects in policy.rules.iter().map(|rule| &rule.subjects).chain(isolated) {
+            subjects.iter().for_each(|subject| self.subject(subject));
+        }
+        for rule in &policy.rules {
+            if let Peers::Of(peers) = &rule.peers {
+                peers.iter().for_each(|peer| self.peer(peer));
+            }
+            if let TrafficMatches::Of(all) = &rule.traffic {
+                all.iter().for_each(|one| self.traffic(one));
+            }
+        }
+    }
+
+    fn subject(&mut self, subject: &Subject) {
+        match subject {
+            Subject::Pods(set) => self.set(set),
+            Subject::Nodes(selector) => self.nodes.add(selector),
+            Subject::Group { within: Some(namespace), .. } => {
+                self.namespaces.add(&Selector::label(NAMESPACE_NAME_LABEL, namespace));
+            }
+            Subject::Group { .. } | Subject::Service(_) => {}
+        }
+    }
+
+    fn peer(&mut self, peer: &Peer) {
+        match peer {
+            Peer::Pods(set) => self.set(set),
+            Peer::Addresses(block) => self.blocks.push(block.clone()),
+            Peer::Nodes(selector) => self.nodes.add(selector),
+            Peer::Names(names) => self.names.extend(names.iter().cloned()),
+            Peer::Service(_) | Peer::Group(_) | Peer::Unknown(_) => {}
+        }
+    }
+
+    fn members(&mut self, members: &Members) {
+        match members {
+            Members::Pods(set) => self.set(set),
+            Members::Nodes(selector) => self.nodes.add(selector),
+            Members::Addresses(blocks) => self.blocks.extend(blocks.iter().cloned()),
+            _ => {}
+        }
+    }
+
+    fn set(&mut self, set: &PodSet) {
+        if set.external { &mut self.entities } else { &mut self.pods }.add(&set.pods);
+        self.accounts.extend(set.account.clone());
+        match &set.namespaces {
+            Namespaces::Named(name) => self.namespaces.add(&Selector::label(NAMESPACE_NAME_LABEL, name)),
+            Namespaces::Matching(selector) => self.namespaces.add(selector),
+            Namespaces::Own => self.own = true,
+            Namespaces::SameLabels(keys) | Namespaces::NotSameLabels(keys) => {
+                self.own = true;
+                self.compared.extend(keys.iter().cloned());
+            }
+        }
+    }
+
+    fn traffic(&mut self, one: &TrafficMatch) {
+        match one {
+            TrafficMatch::Ports(protocol, range) => {
+                self.ports.insert((*protocol, *range));
+            }
+            TrafficMatch::Named(_, name) => {
+                self.named_ports.insert(name.clone());
+            }
+            TrafficMatch::From(range, of) => {
+                self.source_ports.insert(*range);
+                self.traffic(of);
+            }
+            TrafficMatch::Icmp(kind, code) => {
+                self.icmp.insert((*kind, *code));
+            }
+            TrafficMatch::Igmp(kind, group) => {
+                self.igmp.insert(*kind);
+                let block = |address: IpAddr| Block::new(address.into(), []);
+                self.blocks.extend(group.map(block));
+            }
+            TrafficMatch::Unknown(_) => {}
+        }
+    }
+}
+
+// === impl Labelled ===
+
+impl Labelled {
+    fn add(&mut self, selector: &Selector) {
+        for requirement in selector.requirements() {
+            let values = self.values.entry(requirement.key.clone()).or_default();
+            if let Operator::In(mentioned) | Operator::NotIn(mentioned) = &requirement.operator {
+                values.extend(mentioned.iter().cloned());
+            }
+        }
+        self.selectors.insert(selector.clone());
+    }
+}

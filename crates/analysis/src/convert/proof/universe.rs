@@ -1,0 +1,352 @@
+//! Clusters that nobody has: for every combination of what policies ask for, an endpoint that has it.
+//!
+//! A label is there with each value that is mentioned, with another one, or not at all. Combinations that no selector
+//! tells apart count once. A namespace has one set of labels at a time, so that namespaces that are named may need
+//! several clusters to be seen with all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use palisade_model::address::{Block, next, previous};
+use palisade_model::cluster::{ContainerPort, NAMESPACE_NAME_LABEL, Namespace, Node, Pod};
+use palisade_model::label::Labels;
+use palisade_model::policy::DomainName;
+use palisade_model::snapshot::Objects;
+use palisade_model::traffic::{PortRange, Protocol, Traffic};
+use smol_str::{SmolStr, format_smolstr};
+
+use super::mentions::{Labelled, Mentions};
+
+/// As many combinations of labels are tried.
+const MOST_COMBINATIONS: usize = 20_000;
+/// As many times a combination is compared with a selector.
+const MOST_COMPARED: usize = 4_000_000;
+/// As many sorts of namespaces, and of pods in each, a cluster has.
+const MOST_SORTS: usize = 40;
+/// As many clusters are made up.
+const MOST_CLUSTERS: usize = 16;
+/// Values that nobody mentions.
+const OTHERS: [&str; 2] = ["palisade-other", "palisade-another"];
+/// A service account that nobody mentions.
+const OTHER_ACCOUNT: &str = "palisade-other";
+/// Begins the names of pods that only differ by the ports they have.
+const RECEIVING: &str = "receiving-";
+/// The ports of those pods begin here.
+const FIRST_NAMED: u16 = 61_000;
+
+/// As many names of ports have numbers there.
+const MOST_NAMED: usize = 1000;
+
+const WITH_PORTS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
+
+/// What is asked about.
+#[derive(Debug)]
+pub struct Universe {
+    /// The clusters, without policies.
+    pub clusters: Vec<Objects>,
+    /// Addresses outside of them: on both sides of the border of every block.
+    pub addresses: Vec<IpAddr>,
+    /// Traffic: on both sides of the border of every range.
+    pub traffic: Vec<Traffic>,
+    /// Whether there were too many combinations to have all of them.
+    pub bounded: bool,
+}
+
+/// A pod for connections to it: as the source of one it is like another.
+pub fn is_only_receiving(pod: &Pod) -> bool {
+    pod.name.starts_with(RECEIVING)
+}
+
+// === impl Universe ===
+
+impl Universe {
+    /// For everything that is asked for.
+    pub fn of(mentions: &Mentions) -> Self {
+        let mut bounded = false;
+        let names = names(mentions);
+        let addresses = addresses(mentions, &names);
+        let (homes, pods) = (
+            sorts(&mentions.namespaces, &mentions.compared, &mut bounded),
+            sorts(&mentions.pods, &BTreeSet::new(), &mut bounded),
+        );
+        let entities = match mentions.entities.selectors.is_empty() {
+            true => Vec::new(),
+            false => sorts(&mentions.entities, &BTreeSet::new(), &mut bounded),
+        };
+        // Those with a name take turns, those without are in every cluster.
+        let mut named: BTreeMap<SmolStr, Vec<Labels>> = BTreeMap::new();
+        let mut nameless = Vec::new();
+        for labels in homes {
+            match labels.get(NAMESPACE_NAME_LABEL).filter(|name| !OTHERS.contains(name)) {
+                Some(name) => named.entry(name.into()).or_default().push(labels),
+                None => nameless.push(labels),
+            }
+        }
+        let rounds = named.values().map(Vec::len).max().unwrap_or(1).max(1);
+        bounded |= rounds > MOST_CLUSTERS;
+        let cluster = |round: usize| {
+            let mut namespaces: Vec<(SmolStr, Labels)> = Vec::new();
+            for (name, all) in &named {
+                namespaces.push((name.clone(), all[round % all.len()].clone()));
+            }
+            for (at, labels) in nameless.iter().enumerate() {
+                namespaces.push((format_smolstr!("palisade-{at}"), labels.clone()));
+                if mentions.own {
+                    namespaces.push((format_smolstr!("palisade-{at}-twin"), labels.clone()));
+                }
+            }
+            Objects {
+                pods: inhabitants(mentions, &namespaces, &pods, &entities, &addresses),
+                nodes: nodes(mentions),
+                namespaces: namespaces
+                    .into_iter()
+                    .map(|(name, labels)| Namespace { name, labels, at: None })
+                    .collect(),
+                names: names.clone(),
+                ..Objects::default()
+            }
+        };
+        let clusters = (0..rounds.min(MOST_CLUSTERS)).map(cluster).collect();
+        Universe { clusters, addresses, traffic: traffic(mentions), bounded }
+    }
+}
+
+/// Combinations of labels that selectors tell apart.
+fn sorts(labelled: &Labelled, compared: &BTreeSet<SmolStr>, bounded: &mut bool) -> Vec<Labels> {
+    let keys: BTreeSet<&SmolStr> = labelled.values.keys().chain(compared).collect();
+    let none = BTreeSet::new();
+    let options: Vec<(SmolStr, Vec<Option<SmolStr>>)> = keys
+        .into_iter()
+        .map(|key| {
+            let mentioned = labelled.values.get(key).unwrap_or(&none).iter().cloned().map(Some);
+            let others = OTHERS.iter().take(1 + usize::from(compared.contains(key)));
+            let others = others.map(|other| Some(SmolStr::new_static(other)));
+            // A namespace cannot be without its name.
+            let absent = (key != NAMESPACE_NAME_LABEL).then_some(None);
+            (key.clone(), absent.into_iter().chain(others).chain(mentioned).collect())
+        })
+        .collect();
+    let count = options.iter().try_fold(1_usize, |all, (_, options)| all.checked_mul(options.len()));
+    let most = MOST_COMBINATIONS.min(MOST_COMPARED / labelled.selectors.len().max(1)).max(MOST_SORTS);
+    let exact = count.is_some_and(|count| count <= most);
+    let mut seen = BTreeSet::new();
+    let mut sorts = Vec::new();
+    let mut add = |choice: &dyn Fn(usize) -> usize| {
+        let labels = options
+            .iter()
+            .enumerate()
+            .filter_map(|(at, (key, options))| Some((key.clone(), options[choice(at)].clone()?)));
+        let labels = Labels::new(labels);
+        let told: Vec<bool> = labelled.selectors.iter().map(|selector| selector.matches(&labels)).collect();
+        let values: Vec<Option<SmolStr>> =
+            compared.iter().map(|key| labels.get(key).map(SmolStr::from)).collect();
+        // Who is called otherwise is somebody else, even where nobody asks.
+        let name = labels.get(NAMESPACE_NAME_LABEL).map(SmolStr::from);
+        if seen.insert((told, values, name)) {
+            sorts.push(labels);
+        }
+    };
+    if exact {
+        for number in 0..count.unwrap_or(0) {
+            let digit = |at: usize| {
+                let below: usize = options[..at].iter().map(|(_, options)| options.len()).product();
+                number / below % options[at].1.len()
+            };
+            add(&digit);
+        }
+    } else {
+        // Any two labels together, everything else being absent or other; a part of them where that is too much.
+        *bounded = true;
+        add(&|_| 0);
+        let pairs = (0..options.len()).flat_map(|a| (a..options.len()).map(move |b| (a, b)));
+        let sizes = pairs.clone().map(|(a, b)| options[a].1.len().saturating_mul(options[b].1.len()));
+        let step = sizes.fold(0_usize, usize::saturating_add).div_ceil(most).max(1);
+        for (a, b) in pairs {
+            let width = options[b].1.len();
+            for both in (0..options[a].1.len().saturating_mul(width)).step_by(step) {
+                add(&|at| match at {
+                    _ if at == a => both / width,
+                    _ if at == b => both % width,
+                    _ => 0,
+                });
+            }
+        }
+    }
+    if sorts.len() > MOST_SORTS {
+        *bounded = true;
+        let step = sorts.len().div_ceil(MOST_SORTS);
+        sorts = sorts.into_iter().step_by(step).collect();
+    }
+    sorts
+}
+
+/// Pods of every sort in every namespace: without an address, with one, and with ports that have names.
+fn inhabitants(
+    mentions: &Mentions,
+    namespaces: &[(SmolStr, Labels)],
+    pods: &[Labels],
+    entities: &[Labels],
+    addresses: &[IpAddr],
+) -> Vec<Pod> {
+    let ports: Vec<ContainerPort> = mentions
+        .named_ports
+        .iter()
+        .take(MOST_NAMED)
+        .zip((FIRST_NAMED..).step_by(WITH_PORTS.len()))
+        .flat_map(|(name, first)| {
+            WITH_PORTS.into_iter().zip(first..).map(|(protocol, number)| ContainerPort {
+                name: Some(name.clone()),
+                protocol,
+                number,
+            })
+        })
+        .collect();
+    let accounts = mentions.accounts.iter().cloned().chain([SmolStr::new_static(OTHER_ACCOUNT)]);
+    let accounts: Vec<SmolStr> = accounts.collect();
+    let mut all = Vec::new();
+    let mut turns = addresses.iter().copied().cycle();
+    for (namespace, _) in namespaces {
+        for (at, labels) in pods.iter().enumerate() {
+            for (which, account) in accounts.iter().enumerate() {
+                let pod = Pod {
+                    namespace: namespace.clone(),
+                    name: format_smolstr!("pod-{at}-{which}"),
+                    labels: labels.clone(),
+                    account: account.clone(),
+                    ready: true,
+                    ..Pod::default()
+                };
+                if let Some(address) = turns.next() {
+                    let name = format_smolstr!("{}-at", pod.name);
+                    all.push(Pod { name, addresses: vec![address], ..pod.clone() });
+                }
+                if !ports.is_empty() {
+                    let name = format_smolstr!("{RECEIVING}{}", pod.name);
+                    all.push(Pod { name, ports: ports.clone(), ..pod.clone() });
+                }
+                all.push(pod);
+            }
+        }
+        for (at, labels) in entities.iter().enumerate() {
+            all.push(Pod {
+                namespace: namespace.clone(),
+                name: format_smolstr!("entity-{at}"),
+                labels: labels.clone(),
+                addresses: turns.next().into_iter().collect(),
+                external: true,
+                ready: true,
+                ..Pod::default()
+            });
+        }
+    }
+    all
+}
+
+/// Nodes of every sort.
+fn nodes(mentions: &Mentions) -> Vec<Node> {
+    let all = sorts(&mentions.nodes, &BTreeSet::new(), &mut false);
+    let node = |(at, labels): (u8, Labels)| Node {
+        name: format_smolstr!("node-{at}"),
+        labels,
+        addresses: vec![
+            IpAddr::from([192, 0, 2, at]),
+            IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(at)]),
+        ],
+        at: None,
+    };
+    (1..).zip(all).map(node).collect()
+}
+
+/// A name for each that is mentioned, and one that is not, with an address each.
+fn names(mentions: &Mentions) -> BTreeMap<String, Vec<IpAddr>> {
+    if mentions.names.is_empty() {
+        return BTreeMap::new();
+    }
+    let concrete = |name: &DomainName| match name {
+        DomainName::Exact(name) => vec![name.to_string()],
+        DomainName::Below(parent) => vec![format!("a.{parent}"), format!("a.b.{parent}"), parent.to_string()],
+        DomainName::Form(form) => {
+            vec![form.replace('*', "a"), form.replace('*', "a.b"), form.replace('*', "")]
+        }
+    };
+    let names: BTreeSet<String> = mentions
+        .names
+        .iter()
+        .flat_map(concrete)
+        .chain(["palisade.invalid".to_owned()])
+        // A form may stand for what is no name: nobody is called so.
+        .filter(|name| !name.split('.').any(str::is_empty))
+        .collect();
+    let address = |at: u16| {
+        let [high, low] = at.to_be_bytes();
+        vec![IpAddr::from([198, 18, high, low]), IpAddr::from([0x2001, 0x2, 0, 0, 0, 0, 0, at])]
+    };
+    names.into_iter().zip(1..).map(|(name, at)| (name, address(at))).collect()
+}
+
+/// Addresses that blocks and names tell apart.
+fn addresses(mentions: &Mentions, names: &BTreeMap<String, Vec<IpAddr>>) -> Vec<IpAddr> {
+    let nets = mentions
+        .blocks
+        .iter()
+        .flat_map(|block| std::iter::once(block.cidr()).chain(block.except().iter().copied()));
+    let borders = nets.flat_map(|net| {
+        let (first, last) = (net.network(), net.broadcast());
+        [previous(first), Some(first), Some(last), next(last)].into_iter().flatten()
+    });
+    let somewhere = [IpAddr::from([203, 0, 113, 7]), IpAddr::from([0x2001, 0xdb8, 0, 7, 0, 0, 0, 7])];
+    let mut seen = BTreeSet::new();
+    let told = |address: &IpAddr| {
+        let told: Vec<bool> = mentions.blocks.iter().map(|block: &Block| block.contains(*address)).collect();
+        seen.insert((address.is_ipv4(), told))
+    };
+    let borders: Vec<IpAddr> = somewhere.into_iter().chain(borders).filter(told).collect();
+    borders.into_iter().chain(names.values().flatten().copied()).collect()
+}
+
+/// Traffic that rules tell apart.
+fn traffic(mentions: &Mentions) -> Vec<Traffic> {
+    let mut all: BTreeSet<Traffic> = BTreeSet::new();
+    let named = mentions.named_ports.len().min(MOST_NAMED) * WITH_PORTS.len();
+    for protocol in WITH_PORTS {
+        let ranges: Vec<PortRange> =
+            mentions.ports.iter().filter(|(own, _)| *own == protocol).map(|(_, range)| *range).collect();
+        let borders = ranges.iter().flat_map(|range| {
+            [range.first.checked_sub(1), Some(range.first), Some(range.last), range.last.checked_add(1)]
+        });
+        let mut seen = BTreeSet::new();
+        // Nothing is reached on port 0.
+        let told = |port: &u16| {
+            *port > 0 && seen.insert(ranges.iter().map(|range| range.contains(*port)).collect::<Vec<_>>())
+        };
+        let borders = [1, u16::MAX].into_iter().chain(borders.flatten()).filter(told);
+        let names = (FIRST_NAMED..).take(named);
+        for port in borders.chain(names) {
+            all.insert(Traffic::new(protocol, port));
+        }
+    }
+    let sources = mentions.source_ports.iter().flat_map(|range| {
+        [range.first.checked_sub(1), Some(range.first), Some(range.last), range.last.checked_add(1)]
+    });
+    let sources: BTreeSet<u16> = sources.flatten().collect();
+    let from = |traffic: &Traffic| {
+        let traffic = *traffic;
+        sources.iter().map(move |port| Traffic { source_port: Some(*port), ..traffic }).collect::<Vec<_>>()
+    };
+    let from: Vec<Traffic> = all.iter().flat_map(from).collect();
+    all.extend(from);
+    all.insert(Traffic::new(Protocol::Icmp, 0));
+    for (kind, code) in &mentions.icmp {
+        for kind in [kind.unwrap_or(0), kind.map_or(1, |kind| kind ^ 1)] {
+            for code in [code.unwrap_or(0), code.map_or(1, |code| code ^ 1)] {
+                all.insert(Traffic { icmp: Some((kind, Some(code))), ..Traffic::new(Protocol::Icmp, 0) });
+            }
+        }
+    }
+    all.insert(Traffic::new(Protocol::Igmp, 0));
+    for kind in &mentions.igmp {
+        let icmp = Some((kind.unwrap_or(0x11), None));
+        all.insert(Traffic { icmp, ..Traffic::new(Protocol::Igmp, 0) });
+    }
+    all.into_iter().collect()
+}

@@ -1,0 +1,373 @@
+//! What is there: the policies to convert, those that stay, and where each stands; and what comes of an attempt.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use palisade_dialects::antrea::{GROUP, GROUP_2020, tiers};
+use palisade_dialects::kubernetes::NetworkPolicy;
+use palisade_dialects::load::load;
+use palisade_dialects::object::{Key, Lowered};
+use palisade_dialects::source::Limits;
+use palisade_dialects::source::tree::Source;
+use palisade_dialects::thorium::compile::{ORIGIN, compile};
+use palisade_dialects::world::World;
+use palisade_dialects::written::{self, Written};
+use palisade_model::diagnostic::{Diagnostic, Location};
+use palisade_model::group::Members;
+use palisade_model::matching::Context;
+use palisade_model::options::Options;
+use palisade_model::policy::{self, Object, Placement, Policy, Rule, Tier};
+use palisade_model::snapshot::{Objects, Snapshot};
+use smol_str::SmolStr;
+
+use super::order::{Place, crossings};
+use super::originals::{self, Originals};
+use super::speech::{Speech, about};
+use super::{Request, Target, admin, antrea, cluster, codes, networkpolicy};
+
+/// What holds for a group that is written out.
+pub(super) const FOLLOWS_NOT: &str = "when it changes, the converted policy does not";
+
+/// Whose words a policy is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dialect {
+    /// `networking.k8s.io/v1`.
+    NetworkPolicy,
+    /// `extensions/v1beta1`, and the namespace's annotation.
+    NetworkPolicy2016,
+    /// `policy.networking.k8s.io/v1alpha1`.
+    AdminNetworkPolicy,
+    /// `policy.networking.k8s.io/v1alpha2`.
+    ClusterNetworkPolicy,
+    /// `crd.antrea.io/v1beta1`.
+    Antrea,
+    /// `security.antrea.tanzu.vmware.com/v1alpha1`.
+    Antrea2020,
+    /// Thorium's documents.
+    Thorium,
+}
+
+/// A policy to convert, or one that stays.
+#[derive(Debug, Clone)]
+pub(super) struct Origin {
+    pub policy: Policy,
+    pub dialect: Dialect,
+    /// Where it stands; nowhere, when its tier does not exist.
+    pub place: Option<Place>,
+}
+
+/// Everything an attempt starts from.
+#[derive(Debug)]
+pub(super) struct Scene<'w> {
+    pub world: &'w World,
+    pub originals: &'w Originals,
+    /// The world before, to look up groups.
+    pub snapshot: Snapshot,
+    /// The policies to convert, by kind, namespace and name.
+    pub origins: Vec<Origin>,
+    /// Those that stay, because they are in the right dialect already, or because nobody asked for them.
+    pub staying: Vec<Origin>,
+    /// Thorium's policies as NetworkPolicies, if they are to be converted.
+    pub compiled: Vec<Written>,
+    /// Thorium's policies in the rule language, which those take the place of.
+    thorium: Vec<Policy>,
+    /// Objects that are in the right dialect already, as they were written; and those that cannot be read.
+    at_home: (Vec<Written>, Vec<Diagnostic>),
+}
+
+/// What came of an attempt.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    /// What was in the right dialect already.
+    pub at_home: Vec<Written>,
+    /// What is new in it.
+    pub objects: Vec<Written>,
+    pub replaced: Vec<Arc<Object>>,
+    pub found: Vec<Diagnostic>,
+    failed: BTreeSet<usize>,
+    thorium_failed: bool,
+}
+
+// === impl Dialect ===
+
+impl Dialect {
+    /// The dialect of a policy.
+    pub fn of(object: &Object) -> Option<Self> {
+        Some(match (&*object.group, &*object.kind) {
+            ("networking.k8s.io", _) => Dialect::NetworkPolicy,
+            ("extensions", _) | ("", "Namespace") => Dialect::NetworkPolicy2016,
+            ("policy.networking.k8s.io", "ClusterNetworkPolicy") => Dialect::ClusterNetworkPolicy,
+            ("policy.networking.k8s.io", _) => Dialect::AdminNetworkPolicy,
+            (GROUP, _) => Dialect::Antrea,
+            (GROUP_2020, _) => Dialect::Antrea2020,
+            ("", kind) if kind.starts_with("Thorium") => Dialect::Thorium,
+            _ => return None,
+        })
+    }
+
+    /// Whether the dialect is the target's own.
+    fn is(self, target: Target) -> bool {
+        matches!(
+            (self, target),
+            (Dialect::NetworkPolicy, Target::NetworkPolicy)
+                | (Dialect::ClusterNetworkPolicy, Target::ClusterNetworkPolicy)
+                | (Dialect::AdminNetworkPolicy, Target::AdminNetworkPolicy)
+                | (Dialect::Antrea, Target::Antrea)
+        )
+    }
+}
+
+// === impl Scene ===
+
+impl<'w> Scene<'w> {
+    pub fn new(
+        world: &'w World,
+        originals: &'w Originals,
+        before: &Objects,
+        request: &Request,
+        kept: &[Arc<Object>],
+    ) -> Self {
+        let tiers = tiers(world);
+        let place = |policy: &Policy| match &policy.placement {
+            Placement::Union => Some(Place::UNION),
+            Placement::Tier { tier, priority } => {
+                let number = match tier {
+                    Tier::Fixed(number, _) => Some(*number),
+                    Tier::Named(name) => tiers.get(name).copied(),
+                };
+                number.map(|tier| Place { tier, priority: *priority })
+            }
+        };
+        let wanted = |dialect: Dialect| request.from.is_empty() || request.from.contains(&dialect);
+        let mut scene = Scene {
+            world,
+            originals,
+            snapshot: Snapshot::new(before.clone()),
+            origins: Vec::new(),
+            staying: Vec::new(),
+            compiled: Vec::new(),
+            thorium: Vec::new(),
+            at_home: at_home(world, originals, request.to),
+        };
+        for policy in scene.snapshot.policies() {
+            let Some(dialect) = Dialect::of(&policy.object) else { continue };
+            let origin = Origin { place: place(policy), policy: policy.clone(), dialect };
+            let goes = wanted(dialect) && !dialect.is(request.to) && !kept.contains(&policy.object);
+            match (goes, dialect) {
+                (true, Dialect::Thorium) => scene.thorium.push(origin.policy),
+                (true, _) => scene.origins.push(origin),
+                (false, _) => scene.staying.push(origin),
+            }
+        }
+        // One instance: its policies go together or not at all.
+        let stays = |origin: &Origin| origin.dialect == Dialect::Thorium;
+        if scene.staying.iter().any(stays) {
+            let back = std::mem::take(&mut scene.thorium);
+            let origin = |policy| Origin { policy, dialect: Dialect::Thorium, place: Some(Place::UNION) };
+            scene.staying.extend(back.into_iter().map(origin));
+        }
+        if !scene.thorium.is_empty()
+            && let Some(instance) = world.thorium_instance()
+        {
+            let holds = |object: &&NetworkPolicy| is_in_force(object, &scene.thorium);
+            scene.compiled = compile(&instance).iter().filter(holds).map(NetworkPolicy::written).collect();
+            if request.to != Target::NetworkPolicy {
+                scene.origins.extend(compiled_policies(&scene.compiled));
+            }
+        }
+        scene
+    }
+
+    /// Thorium's policies that are converted, as they are now.
+    pub fn thorium(&self) -> impl Iterator<Item = &Policy> {
+        self.thorium.iter()
+    }
+
+    /// Says it all in the words of the target.
+    pub fn attempt(&self, target: Target) -> Attempt {
+        let mut speech = Speech { found: self.at_home.1.clone(), ..Speech::default() };
+        let thorium_failed = self.readable(&mut speech);
+        match target {
+            Target::NetworkPolicy => networkpolicy::say(self, &mut speech),
+            Target::ClusterNetworkPolicy => cluster::say(self, &mut speech),
+            Target::AdminNetworkPolicy => admin::say(self, &mut speech),
+            Target::Antrea => antrea::say(self, &mut speech),
+        }
+        crossings(self, &mut speech);
+        let Speech { said, found, failed, beside, gone } = speech;
+        let replaced = self.origins.iter().filter(|origin| origin.dialect != Dialect::Thorium);
+        let replaced = replaced.map(|origin| &origin.policy).chain(&self.thorium);
+        Attempt {
+            at_home: self.at_home.0.clone(),
+            objects: beside.into_iter().chain(said.into_iter().map(|said| said.object)).collect(),
+            replaced: replaced.map(|policy| Arc::clone(&policy.object)).chain(gone).collect(),
+            found,
+            failed,
+            thorium_failed,
+        }
+    }
+
+    /// What cannot be read, and what names something that is not there. Says whether anything of Thorium's is.
+    fn readable(&self, speech: &mut Speech) -> bool {
+        let context = Context { snapshot: &self.snapshot, options: Options::default() };
+        for (index, origin) in self.origins.iter().enumerate() {
+            if let Some(what) = &origin.policy.unreadable {
+                let why = format!("the policy cannot be read ({what})");
+                speech.cannot(&codes::UNREADABLE, self, index, None, "", why);
+            }
+            if origin.place.is_none() {
+                let why = "the policy names a tier that does not exist".to_owned();
+                speech.cannot(&codes::UNREADABLE, self, index, None, ".tier", why);
+            }
+            for rule in &origin.policy.rules {
+                self.grouped(index, rule, speech);
+                if let Some(what) = context.unknown(rule) {
+                    let why = format!("the rule cannot be read ({what})");
+                    speech.cannot(&codes::UNREADABLE, self, index, Some(rule), "", why);
+                }
+            }
+        }
+        let mut failed = false;
+        for policy in &self.thorium {
+            let unknown = policy.rules.iter().find_map(Rule::unknown);
+            if let Some(what) = policy.unreadable.as_deref().or(unknown) {
+                let why = format!("the policy cannot be read ({what})");
+                speech.found.push(about(&codes::UNREADABLE, &policy.object, why));
+                failed = true;
+            }
+        }
+        failed
+    }
+
+    /// Groups that a rule applies to: they are written out, or nobody knows who is in them.
+    fn grouped(&self, index: usize, rule: &Rule, speech: &mut Speech) {
+        for subject in rule.subjects.iter() {
+            let policy::Subject::Group { group, .. } = subject else { continue };
+            match self.snapshot.group(group) {
+                Ok(_) => {
+                    let message = format!("group {group} is written out: {FOLLOWS_NOT}");
+                    speech.note(&codes::GROUP, self, index, None, ".appliedTo", message);
+                }
+                Err(why) => {
+                    let why = format!("it applies to group {group}: {}", why.as_str());
+                    speech.cannot(&codes::UNREADABLE, self, index, Some(rule), "", why);
+                }
+            }
+        }
+    }
+
+    /// The words for names that are taken, in a kind of this API group.
+    pub fn taken(&self, group: &str, kind: &str) -> BTreeSet<(Option<SmolStr>, SmolStr)> {
+        let there = self.world.iter().map(|loaded| &loaded.key);
+        let there = there.filter(|key: &&Key| key.group == group && key.kind == kind);
+        // What is converted away makes room.
+        let goes =
+            |key: &Key| self.origins.iter().any(|origin| originals::key(&origin.policy.object) == *key);
+        there.filter(|key| !goes(key)).map(|key| (key.namespace.clone(), key.name.clone())).collect()
+    }
+
+    /// `metadata` for what says a policy: its labels and annotations, under another name.
+    pub fn metadata(&self, origin: &Origin, name: &str, namespace: Option<&str>) -> Written {
+        let map = |field| self.originals.map(&origin.policy.object, field);
+        // Of a namespace that isolates they are the namespace's own.
+        let own = origin.policy.object.kind != "Namespace";
+        Written::map([
+            ("name", Some(Written::text(name))),
+            ("namespace", namespace.map(Written::text)),
+            ("labels", map("labels").filter(|_| own)),
+            ("annotations", map("annotations").filter(|_| own)),
+        ])
+    }
+}
+
+/// Everything that is in the target's dialect already, as and in the order it was written; and what of it cannot be read.
+fn at_home(world: &World, originals: &Originals, target: Target) -> (Vec<Written>, Vec<Diagnostic>) {
+    let mut found = Vec::new();
+    let mut objects: Vec<(&Location, &Written)> = Vec::new();
+    for loaded in world.iter() {
+        let antrea = target == Target::Antrea && loaded.key.group == GROUP;
+        let unreadable = match &loaded.lowered {
+            Lowered::Policy(policy) if Dialect::of(&policy.object).is_some_and(|own| own.is(target)) => {
+                let rule = policy.rules.iter().find_map(Rule::unknown);
+                policy.unreadable.as_deref().or(rule).map(|what| (&policy.object, what))
+            }
+            Lowered::Tier(tier) if antrea => {
+                tier.priority.is_none().then_some((&tier.object, "its priority"))
+            }
+            Lowered::Group(group) if antrea => match &group.members {
+                Members::Unknown(what) => Some((&group.object, what.as_str())),
+                _ => None,
+            },
+            _ => continue,
+        };
+        if let Some((object, what)) = unreadable {
+            found.push(about(&codes::UNREADABLE, object, format!("it cannot be read ({what})")));
+        } else if let Some(object) = originals.by_key(&loaded.key) {
+            objects.push((&loaded.at, object));
+        }
+    }
+    objects.sort_by_key(|(at, _)| *at);
+    (objects.into_iter().map(|(_, object)| object.clone()).collect(), found)
+}
+
+/// Whether somebody has the policy of Thorium that an object was compiled from. One that nobody has selects pods by a
+/// label that nobody carries: it says nothing about the instance as it is.
+fn is_in_force(object: &NetworkPolicy, policies: &[Policy]) -> bool {
+    let Some(meta) = &object.metadata else { return false };
+    let origin = meta.annotation(ORIGIN).map_or("", SmolStr::as_str);
+    let name = origin.strip_prefix("base:").unwrap_or(origin);
+    // A long name is cut off there.
+    let stem = name.strip_suffix('…').unwrap_or(name);
+    let same = |policy: &Policy| {
+        policy.object.namespace == meta.namespace
+            && (policy.object.name == name || (stem != name && policy.object.name.starts_with(stem)))
+    };
+    policies.iter().any(same)
+}
+
+/// Thorium's policies as NetworkPolicies in the rule language.
+fn compiled_policies(objects: &[Written]) -> Vec<Origin> {
+    let text = Source::new("Thorium's policies", written::yaml(objects));
+    let mut world = World::default();
+    load(&text, &Limits::default(), &mut world, &mut Vec::new());
+    let origin = |policy| Origin { policy, dialect: Dialect::Thorium, place: Some(Place::UNION) };
+    world.into_objects().policies.into_iter().map(origin).collect()
+}
+
+// === impl Origin ===
+
+impl Origin {
+    /// The namespace that a policy is about as a whole.
+    pub fn home(&self) -> Option<&SmolStr> {
+        let object = &self.policy.object;
+        if object.kind == "Namespace" { Some(&object.name) } else { object.namespace.as_ref() }
+    }
+
+    /// The name for an object that says the policy.
+    pub fn name(&self) -> SmolStr {
+        let object = &self.policy.object;
+        if object.kind == "Namespace" { "default-deny-ingress".into() } else { object.name.clone() }
+    }
+}
+
+// === impl Attempt ===
+
+impl Attempt {
+    /// The objects of the policies that cannot be said.
+    pub fn failed(&self, scene: &Scene<'_>) -> Vec<Arc<Object>> {
+        let old = |index: &usize| scene.origins[*index].dialect == Dialect::Antrea2020;
+        // The built-in tiers of 2020 have other numbers as soon as there is a policy of today: all go, or none.
+        let all_old = self.failed.iter().any(old).then(|| (0..scene.origins.len()).filter(old));
+        let failed: BTreeSet<usize> =
+            self.failed.iter().copied().chain(all_old.into_iter().flatten()).collect();
+        let failed = || failed.iter().map(|index| &scene.origins[*index]);
+        let compiled = failed().any(|origin| origin.dialect == Dialect::Thorium);
+        let thorium = scene.thorium.iter().filter(|_| compiled || self.thorium_failed);
+        failed()
+            .filter(|origin| origin.dialect != Dialect::Thorium)
+            .map(|origin| &origin.policy)
+            .chain(thorium)
+            .map(|policy| Arc::clone(&policy.object))
+            .collect()
+    }
+}

@@ -1,0 +1,126 @@
+//! `palisade convert`.
+
+use std::fmt::Write;
+
+use palisade_analysis::convert::{Conversion, Dialect, Failure, Originals, Request, Target, convert, proof};
+use palisade_dialects::codes;
+use palisade_dialects::written;
+use palisade_model::diagnostic::{Diagnostic, Severity};
+
+use super::reservations::reservations;
+use super::{NO, UNANSWERED, YES};
+use crate::Outcome;
+use crate::cli::{ColorChoice, CompileOutput, ConvertArgs, ConvertFrom, ConvertTo};
+use crate::input::{self, Input};
+use crate::print::diagnostics::{counts, plural, render, texts};
+use crate::print::style::Look;
+
+pub fn run(arguments: &ConvertArgs, color: ColorChoice) -> Outcome {
+    let look = Look::stderr(color);
+    let fail = |message: String| Outcome {
+        out: String::new(),
+        err: format!("{} {message}\n", look.bad("error:")),
+        code: UNANSWERED,
+    };
+    let mut input = input::read(&arguments.input.files);
+    if let Some(refusal) = input.refusal() {
+        return fail(refusal);
+    }
+    let world = input::world(&mut input, arguments.thorium);
+    // What was lost while reading may have been a policy, and what is refused is in force nowhere.
+    let errors: Vec<Diagnostic> = input.found.iter().filter(|one| concerns(one)).cloned().collect();
+    if !errors.is_empty() {
+        let mut err = said(&errors, &input, look);
+        let _ = writeln!(err, "{}: nothing is converted", counts(&errors));
+        return Outcome { out: String::new(), err, code: NO };
+    }
+    let request = Request {
+        to: arguments.to.into(),
+        from: arguments.from.iter().map(|dialect| (*dialect).into()).collect(),
+        partial: arguments.partial,
+        most_flows: proof::MOST_FLOWS,
+    };
+    let originals = Originals::read(input.sources.iter().map(|source| &**source));
+    match convert(&world, &originals, &request) {
+        Ok(conversion) => converted(&conversion, arguments, &input, look),
+        Err(Failure::Refused(refusal)) => fail(format!(
+            "the converted objects would be refused: {}: {}\n  this is a bug, please report it: nothing is printed",
+            refusal.field, refusal.message
+        )),
+        Err(failure @ Failure::Differs(_)) => {
+            fail(format!("{failure}\n  this is a bug, please report it: nothing is printed"))
+        }
+    }
+}
+
+fn converted(conversion: &Conversion, arguments: &ConvertArgs, input: &Input, look: Look) -> Outcome {
+    let Conversion { objects, there, replaced, found, proof } = conversion;
+    let errors = found.iter().filter(|one| one.severity() == Severity::Error).count();
+    if errors == 0 && objects.is_empty() {
+        let place = input::describe(&arguments.input.files);
+        let err = format!("{} nothing to convert in {place}\n", look.bad("error:"));
+        return Outcome { out: String::new(), err, code: UNANSWERED };
+    }
+    let mut err = reservations(&input.found, look);
+    err.push_str(&said(found, input, look));
+    if errors > 0 {
+        let left = if arguments.partial { "stays as it is" } else { "so nothing is converted" };
+        let _ = writeln!(err, "{} cannot be said: {left}", plural(errors, "thing"));
+    }
+    if let Some(proof) = proof.as_ref().filter(|_| !replaced.is_empty()) {
+        let _ = writeln!(
+            err,
+            "{} said in {}, with {proof}",
+            plural(replaced.len(), "object"),
+            plural(objects.len() - there, "object")
+        );
+    }
+    let out = match (objects.is_empty(), arguments.output) {
+        (true, _) => String::new(),
+        (false, CompileOutput::Yaml) => written::yaml(objects),
+        (false, CompileOutput::Json) => written::json(objects),
+    };
+    Outcome { out, err, code: if errors == 0 { YES } else { NO } }
+}
+
+fn said(found: &[Diagnostic], input: &Input, look: Look) -> String {
+    let texts = texts(&input.sources);
+    found.iter().map(|one| render(one, &texts, look) + "\n").collect()
+}
+
+/// Whether an error keeps policies from being converted: it is about one of them, or nobody knows what it is about.
+fn concerns(finding: &Diagnostic) -> bool {
+    let kind = finding.subject.as_ref().map_or("", |subject| subject.kind.as_str());
+    let lost = [codes::NO_NAME.id, codes::UNKNOWN_KIND.id].contains(&finding.code.id);
+    let named = ["Policy", "Tier", "Group"].iter().any(|end| kind.ends_with(end));
+    finding.is_error() && (lost || named || kind.is_empty() || kind.starts_with("Thorium"))
+}
+
+// === impl Target ===
+
+impl From<ConvertTo> for Target {
+    fn from(to: ConvertTo) -> Self {
+        match to {
+            ConvertTo::NetworkPolicy => Target::NetworkPolicy,
+            ConvertTo::ClusterNetworkPolicy => Target::ClusterNetworkPolicy,
+            ConvertTo::AdminNetworkPolicy => Target::AdminNetworkPolicy,
+            ConvertTo::Antrea => Target::Antrea,
+        }
+    }
+}
+
+// === impl Dialect ===
+
+impl From<ConvertFrom> for Dialect {
+    fn from(from: ConvertFrom) -> Self {
+        match from {
+            ConvertFrom::NetworkPolicy => Dialect::NetworkPolicy,
+            ConvertFrom::NetworkPolicy2016 => Dialect::NetworkPolicy2016,
+            ConvertFrom::AdminNetworkPolicy => Dialect::AdminNetworkPolicy,
+            ConvertFrom::ClusterNetworkPolicy => Dialect::ClusterNetworkPolicy,
+            ConvertFrom::Antrea => Dialect::Antrea,
+            ConvertFrom::Antrea2020 => Dialect::Antrea2020,
+            ConvertFrom::Thorium => Dialect::Thorium,
+        }
+    }
+}
