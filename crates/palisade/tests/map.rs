@@ -297,6 +297,42 @@ fn nodes_are_told_where_there_are_any() {
 }
 
 #[test]
+fn whoever_serves_an_ingress_is_a_source() {
+    let entrance = "\
+---
+{apiVersion: v1, kind: Service, metadata: {name: db, namespace: shop}, spec: {selector: {app: db}, ports: [{port: 80, targetPort: 5432}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}}
+---
+{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: i, namespace: shop}, spec: {rules: [{http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}, {path: /db, pathType: Prefix, backend: {service: {name: db, port: {number: 80}}}}]}}]}}
+";
+    let world = format!("{WORLD}{entrance}");
+    let value = json_of(&world, &[]);
+    let from: Vec<(String, Value)> =
+        rows(&value).into_iter().filter(|(name, _)| name.starts_with("ingressController")).collect();
+    assert_eq!(
+        from,
+        [("ingressController -> shop/web".to_owned(), json!({"TCP": [[8080, 8080]], "ICMP": false}))]
+    );
+    // It is no workload of the cluster's.
+    assert_eq!(value["summary"], json!({"workloads": 3, "pairs": 9, "connected": 6}));
+    for (format, says) in [
+        ("table", "ingress controller"),
+        ("list", "ingress controller → shop/web"),
+        ("csv", "IngressController,,,ReplicaSet,shop,web,TCP,8080,"),
+        ("md", "| ingress controller | shop/web | tcp/8080 |"),
+        ("dot", "[label=\"ingress controller\""),
+        ("svg", "ingress controller → shop/web: tcp/8080"),
+        ("html", "\"controller\":[["),
+    ] {
+        let out = map_of(&world, &["--output", format]).out;
+        assert!(out.contains(says), "{format}: {out}");
+    }
+    let answer = map_of(&world, &["--namespace", "(ingress controler)"]);
+    assert!(!answer.err.contains("did you mean"), "{}", answer.err);
+}
+
+#[test]
 fn a_mistake_costs_one_try() {
     for (arguments, says) in [
         (&["--focus", "shop/wep"][..], "no workload shop/wep in <stdin>\n  did you mean shop/web"),

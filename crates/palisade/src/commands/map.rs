@@ -11,7 +11,8 @@ use std::rc::Rc;
 use palisade_analysis::lint::dangling;
 use palisade_analysis::map::why::Why;
 use palisade_analysis::map::{
-    Entry, Level, Map, NodeRow, Peer, Row, Select, connections, with_ingress_controller,
+    Entry, INGRESS_CONTROLLER, Level, Map, NodeRow, Peer, Row, Select, Workload, connections,
+    with_ingress_controller,
 };
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
@@ -136,10 +137,14 @@ fn traffic(text: &str) -> Result<Traffic, String> {
     }
 }
 
+/// The workloads that somebody can have named: not whoever serves Ingress objects.
+fn named<'m>(map: &'m Map<'_>) -> impl Iterator<Item = &'m Workload> {
+    map.workloads.iter().filter(|workload| workload.name.kind != INGRESS_CONTROLLER)
+}
+
 /// The namespaces that are asked about.
 fn namespaces(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<String>, String> {
-    let there: BTreeSet<&str> =
-        map.workloads.iter().map(|workload| workload.name.namespace.as_str()).collect();
+    let there: BTreeSet<&str> = named(map).map(|workload| workload.name.namespace.as_str()).collect();
     let known = |name: &String| match there.contains(name.as_str()) {
         true => Ok(name.clone()),
         false => Err(no_such("no pods in namespace", name, place, there.iter().copied())),
@@ -167,7 +172,7 @@ fn focus(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<usize>, St
             }
         }
         if found.len() == before {
-            let names: Vec<String> = map.workloads.iter().map(|workload| workload.name.to_string()).collect();
+            let names: Vec<String> = named(map).map(|workload| workload.name.to_string()).collect();
             return Err(no_such("no workload", text, place, names.iter().map(String::as_str)));
         }
     }

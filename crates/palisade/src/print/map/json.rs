@@ -9,7 +9,10 @@ use super::{End, Facts, Line, Printer, Summary};
 use crate::print::json::Diagnostic;
 use crate::print::peers::{Allowed, Empty, Nodes, Peer, Range};
 
-/// What `map --output json` prints. It is written piece by piece, and never whole: as a type it is there for the schema.
+// Written piece by piece, and never whole: as types, this and its rows are there for the schema. A large map has many
+// millions of rows and few different parts, most of them known from rows before.
+
+/// What `map --output json` prints.
 #[cfg(test)]
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -24,8 +27,7 @@ pub struct Document {
     pub input_problems: Vec<Diagnostic>,
 }
 
-/// What one end may send the other. Its parts are written, most of them known from rows before: a large map has many
-/// millions of rows and few different parts.
+/// What one end may send the other.
 #[cfg(test)]
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
