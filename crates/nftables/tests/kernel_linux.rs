@@ -207,7 +207,7 @@ fn what_the_kernel_keeps_goes_later() {
         two.chains.remove("pod_b");
         two.sets.remove("plain6");
         two.sets.get_mut("matrix").unwrap().elements.clear();
-        let mut linux = Linux::new().releases_late(true);
+        let mut linux = Linux::new().releases_late(true).left_alone(Duration::from_secs(3600));
         linux.replace(&two, &Counts::new()).unwrap();
         let wanted = linux.read().unwrap().unwrap();
         linux.replace(&one, &Counts::new()).unwrap();
@@ -229,7 +229,7 @@ fn what_the_kernel_keeps_goes_later() {
         // Not at once for elements, which are quick otherwise; but at last.
         linux.patch(&joins("plain4", 50, 51)).unwrap();
         assert!(run("nft", &["list", "table", "inet", "palisade"], "").contains("chain pod_b"));
-        std::thread::sleep(Duration::from_millis(1100));
+        let mut linux = linux.left_alone(Duration::ZERO);
         linux.patch(&Patch { leave: joins("plain4", 50, 51).join, ..Patch::default() }).unwrap();
         assert!(!run("nft", &["list", "table", "inet", "palisade"], "").contains("chain pod_b"));
         assert_eq!(linux.read().unwrap().unwrap(), wanted);
@@ -245,7 +245,7 @@ fn what_goes_is_out_of_the_way_at_once_and_gone_when_there_is_time() {
         two.chains.remove("pod_b");
         two.counters.insert(name("more"));
         two.sets.get_mut("matrix").unwrap().elements.clear();
-        let mut linux = Linux::new();
+        let mut linux = Linux::new().left_alone(Duration::from_secs(3600));
         linux.replace(&two, &Counts::new()).unwrap();
         let wanted = linux.read().unwrap().unwrap();
         linux.replace(&one, &Counts::new()).unwrap();

@@ -56,6 +56,7 @@ pub struct Linux {
     /// What nothing leads to any more and is still there, and since when, or when it was last tried to take it away.
     left: Patch,
     tried: Instant,
+    left_alone: Duration,
     releases_late: bool,
 }
 
@@ -85,6 +86,7 @@ impl Linux {
             shapes: None,
             left: Patch::default(),
             tried: Instant::now(),
+            left_alone: LEFT_ALONE,
             releases_late: Version::read(&release).is_none_or(|version| version < RELEASES_AT_ONCE),
         }
     }
@@ -101,6 +103,13 @@ impl Linux {
     #[must_use]
     pub fn releases_late(mut self, late: bool) -> Linux {
         self.releases_late = late;
+        self
+    }
+
+    /// How long patches leave alone what is left behind, if nobody tidies up; a second if nothing else is said.
+    #[must_use]
+    pub fn left_alone(mut self, time: Duration) -> Linux {
+        self.left_alone = time;
         self
     }
 
@@ -192,7 +201,7 @@ impl Kernel for Linux {
             self.move_structure(patch, &Counts::new())?;
         }
         // Whoever changes something all the time never comes to tidy up.
-        if self.left.is_empty() || self.tried.elapsed() < LEFT_ALONE {
+        if self.left.is_empty() || self.tried.elapsed() < self.left_alone {
             return Ok(());
         }
         match self.tidy() {
