@@ -72,8 +72,6 @@ pub struct Request {
     pub from: Vec<Dialect>,
     /// Whether policies that can be said are converted although others cannot. Those stay as they are.
     pub partial: bool,
-    /// As many connections are compared at most.
-    pub most_flows: usize,
 }
 
 /// What came of it.
@@ -144,7 +142,7 @@ pub fn convert(world: &World, originals: &Originals, request: &Request) -> Resul
         return Ok(Conversion { objects, there: 0, replaced, found, proof: None });
     };
     let after = read_back(world, &attempt)?;
-    let proof = proof::proven(&before, &after, request.most_flows).map_err(Failure::Differs)?;
+    let proof = proof::proven(&before, &after).map_err(Failure::Differs)?;
     let Attempt { at_home, objects, replaced, .. } = attempt;
     let there = at_home.len();
     let objects = at_home.into_iter().chain(objects).collect();

@@ -8,6 +8,7 @@
 mod findings;
 mod joint;
 mod outside;
+mod verdicts;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -25,6 +26,7 @@ use crate::reach::traffic_set::{TrafficId, Traffics};
 pub use findings::{By, Deciders, Deciding, Finding, Findings, grouped, parts};
 pub use joint::Joint;
 use joint::Kinds;
+pub use verdicts::{Compared, Differing, compare};
 
 /// Two sides of a change.
 #[derive(Debug)]

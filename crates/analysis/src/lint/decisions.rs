@@ -13,13 +13,12 @@ use palisade_model::matching::Context;
 use palisade_model::options::Options;
 use palisade_model::policy::{Action, Direction, Peer, Peers, Placement, Policy, Rule, Subject};
 use palisade_model::snapshot::{Snapshot, Stage};
-use palisade_model::traffic::{Protocol, Traffic};
 
 use super::about;
 use crate::reach::cells::{CellId, Cells};
 use crate::reach::cuts::Cuts;
 use crate::reach::decisions::Combination;
-use crate::reach::traffic_set::{Line, TrafficId, TrafficSet, Traffics};
+use crate::reach::traffic_set::{TrafficId, Traffics};
 use crate::reach::{Decider, Reach, RuleAt};
 
 /// Not everything was looked at.
@@ -246,7 +245,7 @@ impl<'s> Decisions<'s> {
     pub fn flow(&self, at: u32, about: TrafficId, outside: bool) -> Option<String> {
         let Met { family, combination, .. } = &self.met[at as usize];
         let reach = &self.reach[*family as usize];
-        let traffic = sample(self.cells.traffics.set(about), self.cells.traffics.line())?;
+        let traffic = self.cells.traffics.line().sample(self.cells.traffics.set(about))?;
         let peer = if outside { combination.outside? } else { combination.peer };
         let own = reach.sample(combination.subject, None, &self.cuts);
         let other = reach.sample(peer, Some(own), &self.cuts);
@@ -310,21 +309,6 @@ fn all_of(parts: &[TrafficId], cells: &mut Cells) -> TrafficId {
 pub(super) fn are_opposite(one: Action, other: Action) -> bool {
     let refuses = |action| matches!(action, Action::Deny | Action::Reject);
     one == Action::Allow && refuses(other) || refuses(one) && other == Action::Allow
-}
-
-/// Some traffic of a set: what people know, if it is in there.
-pub(super) fn sample(set: &TrafficSet, line: &Line) -> Option<Traffic> {
-    let known = [(Protocol::Tcp, 80), (Protocol::Tcp, 443), (Protocol::Udp, 53)];
-    let known = known.map(|(protocol, port)| Traffic::new(protocol, port));
-    let here = |traffic: &Traffic| set.contains(line.place(*traffic, false));
-    known.into_iter().find(here).or_else(|| {
-        let places = set.pieces().iter().flat_map(|(first, last)| [*first, (*first + 1).min(*last)]);
-        // Port 0 and what lies beyond the types of IGMP is nothing that anybody sends.
-        places.map(|place| (place, line.traffic(place))).find_map(|(place, traffic)| {
-            let sent = line.place(traffic, false) == place;
-            (sent && !(traffic.protocol.has_ports() && traffic.port == 0)).then_some(traffic)
-        })
-    })
 }
 
 /// Says that not everything was looked at. The last of the lints: it is about them.

@@ -230,17 +230,10 @@ impl Answer {
         self.some = cells.traffics.or(self.some, allowed);
         self.every = cells.traffics.and(self.every, allowed);
         let flow = |part: TrafficId| {
-            let place = concrete(cells.traffics.set(part))?;
-            let traffic = cells.traffics.line().traffic(place);
+            let traffic = cells.traffics.line().sample(cells.traffics.set(part))?;
             Some(Flow { source, destination, traffic, via: None })
         };
         self.allowed = self.allowed.or_else(|| flow(allowed));
         self.refused = self.refused.or_else(|| flow(refused));
     }
-}
-
-/// A place that stands for a connection somebody could open: not port 0.
-fn concrete(set: &TrafficSet) -> Option<u32> {
-    let (first, last) = set.pieces().first()?;
-    Some(if first % (1 << 16) == 0 && first < last { first + 1 } else { *first })
 }

@@ -254,11 +254,19 @@ impl Reach<'_> {
             Whose::Host(Some(node)) => Some(party(Who::Node(node), &snapshot.nodes()[node].addresses)),
             _ => None,
         };
-        if let Some(first) = first.filter(|first| but.is_none_or(|but| but.who != first.who)) {
+        // One that is near may be let through whatever policies say.
+        let far = |party: &Party| {
+            but.is_none_or(|but| {
+                but.who != party.who
+                    && !self.is_own_node(but.who, party.who)
+                    && !self.is_own_node(party.who, but.who)
+            })
+        };
+        if let Some(first) = first.filter(far) {
             return first;
         }
         let others = (0..snapshot.pods().len()).filter(|at| self.of_pod(*at) == Some(class)).map(pod);
-        let mut others = others.filter(|party| but.is_none_or(|but| but.who != party.who));
-        others.next().or(first).unwrap_or(Party { who: Who::Outside, address: None })
+        let other = others.clone().find(far).or_else(|| others.clone().find(|party| but != Some(*party)));
+        other.or(first).unwrap_or(Party { who: Who::Outside, address: None })
     }
 }

@@ -97,7 +97,7 @@ fn reasons_hold(reach: &Reach<'_>, cells: &mut Cells, source: &End, destination:
     }
 }
 
-fn ends(reach: &Reach<'_>, cuts: &Cuts) -> Vec<End> {
+pub fn ends(reach: &Reach<'_>, cuts: &Cuts) -> Vec<End> {
     let snapshot = reach.snapshot();
     let own = |addresses: &[IpAddr]| {
         addresses.iter().copied().find(|address| Family::of(*address) == reach.family())

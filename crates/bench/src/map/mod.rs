@@ -14,6 +14,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use palisade_analysis::diff::{self, Diff};
 use palisade_analysis::map::{Level, Map, Select};
 use palisade_analysis::reach::cells::{CellId, Cells};
 use palisade_analysis::reach::cuts::Cuts;
@@ -85,8 +86,23 @@ pub struct Figures {
     pub before_bytes: u64,
     /// The most it ever held, up to the last row.
     pub peak_bytes: u64,
+    /// The same cluster without one in fifty of its policies, compared with it.
+    pub diff: Difference,
     /// The way of those who ask about each pair of pods.
     pub pairs: Option<Pairs>,
+}
+
+/// Two clusters compared.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct Difference {
+    /// Working out both, with the boundaries of both.
+    pub maps: f64,
+    /// Finding every pair of workloads that may do something else.
+    pub changes: f64,
+    /// How many there are.
+    pub count: u64,
+    /// Whether all were told.
+    pub all: bool,
 }
 
 /// Rows, told one after the other.
@@ -147,6 +163,7 @@ pub fn run(subject: Subject, pairs: bool) -> Figures {
         rows: Rows { count: 0, seconds: 0.0, all: true },
         before_bytes,
         peak_bytes: 0,
+        diff: Difference::default(),
         pairs: None,
     };
     drop(reach);
@@ -158,7 +175,9 @@ pub fn run(subject: Subject, pairs: bool) -> Figures {
     figures.kinds = map.kinds().len();
     figures.rows = count_rows(&map, &cuts, &mut cells);
     figures.peak_bytes = peak_bytes().unwrap_or(0);
-    // The difference of two maps has its place here: the same snapshot with some policies changed, cuts and cells shared.
+    drop(map);
+    drop(cells);
+    figures.diff = compare(&snapshot, subject, &options);
     figures.pairs = pairs.then(|| ask(&snapshot, &options));
     figures
 }
@@ -211,13 +230,44 @@ fn count_rows(map: &Map<'_>, cuts: &Cuts, cells: &mut Cells) -> Rows {
     let told = map.rows(&select, cuts, cells, |_, row| {
         black_box(row);
         count += 1;
-        // The clock is looked at now and then only: asking costs more than a row.
-        if count % (1 << 20) == 0 && cpu_time().saturating_sub(start) > LONG {
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
+        long_enough(count, start)
     });
     Rows { count, seconds: cpu_time().saturating_sub(start).as_secs_f64(), all: told.is_continue() }
+}
+
+/// One in so many policies goes.
+const GOES: usize = 50;
+
+fn compare(before: &Snapshot, subject: Subject, options: &Options) -> Difference {
+    let mut objects = subject.objects();
+    let mut at = 0;
+    objects.policies.retain(|_| {
+        at += 1;
+        at % GOES != 1
+    });
+    let after = Snapshot::new(objects);
+    let start = cpu_time();
+    let cuts = Cuts::of([before, &after]);
+    let mut cells = Cells::new(cuts.line().clone());
+    let diff = Diff::new(before, &after, options, Level::Workloads, &cuts, &mut cells);
+    let maps = cpu_time().saturating_sub(start).as_secs_f64();
+    let select = diff::Select { families: vec![Family::V4], ..diff::Select::default() };
+    let (mut count, start) = (0_u64, cpu_time());
+    let told = diff.changes(&select, &cuts, &mut cells, |_, change| {
+        black_box(change);
+        count += 1;
+        long_enough(count, start)
+    });
+    let changes = cpu_time().saturating_sub(start).as_secs_f64();
+    Difference { maps, changes, count, all: told.is_continue() }
+}
+
+/// The clock is looked at now and then only: asking costs more than a row.
+fn long_enough(count: u64, start: Duration) -> ControlFlow<()> {
+    if count.is_multiple_of(1 << 20) && cpu_time().saturating_sub(start) > LONG {
+        return ControlFlow::Break(());
+    }
+    ControlFlow::Continue(())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "figures for people")]
@@ -298,6 +348,11 @@ impl Figures {
             matrix: self.matrix.min(other.matrix),
             map: self.map.min(other.map),
             rows,
+            diff: Difference {
+                maps: self.diff.maps.min(other.diff.maps),
+                changes: self.diff.changes.min(other.diff.changes),
+                ..self.diff
+            },
             peak_bytes: self.peak_bytes.min(other.peak_bytes),
             ..self
         })
@@ -318,6 +373,7 @@ mod tests {
         let figures = run(Subject::Real(Size::new(500, 200), 1), true);
         assert!(figures.classes > figures.outside && figures.outside > 1, "{figures:?}");
         assert!(figures.rows.count > 0 && figures.rows.all, "{figures:?}");
+        assert!(figures.diff.count > 0 && figures.diff.all, "{figures:?}");
         assert!(figures.pairs.is_some_and(|pairs| pairs.all_seconds > pairs.seconds), "{figures:?}");
         assert!(table(&[figures], 1).contains("200 policies"));
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use palisade_analysis::convert::{Conversion, Dialect, Failure, Originals, Request, Target, convert, proof};
+use palisade_analysis::convert::{Conversion, Dialect, Failure, Originals, Request, Target, convert};
 use palisade_dialects::codes;
 use palisade_dialects::written;
 use palisade_model::diagnostic::{Diagnostic, Severity};
@@ -38,7 +38,6 @@ pub fn run(arguments: &ConvertArgs, color: ColorChoice) -> Outcome {
         to: arguments.to.into(),
         from: arguments.from.iter().map(|dialect| (*dialect).into()).collect(),
         partial: arguments.partial,
-        most_flows: proof::MOST_FLOWS,
     };
     let originals = Originals::read(input.sources.iter().map(|source| &**source));
     match convert(&world, &originals, &request) {

@@ -1,7 +1,6 @@
-//! Everything that policies ask for: the labels, addresses, names and ports by which they tell things apart.
+//! Everything that policies ask endpoints for: the labels, addresses and names by which they tell them apart.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 
 use palisade_model::address::Block;
 use palisade_model::cluster::NAMESPACE_NAME_LABEL;
@@ -11,7 +10,6 @@ use palisade_model::policy::{
     DomainName, Namespaces, Peer, Peers, PodSet, Policy, Subject, TrafficMatch, TrafficMatches,
 };
 use palisade_model::snapshot::Objects;
-use palisade_model::traffic::{PortRange, Protocol};
 use smol_str::SmolStr;
 
 /// What some policies ask for.
@@ -35,16 +33,8 @@ pub struct Mentions {
     pub blocks: Vec<Block>,
     /// DNS names.
     pub names: BTreeSet<DomainName>,
-    /// Ports.
-    pub ports: BTreeSet<(Protocol, PortRange)>,
     /// Names of ports.
     pub named_ports: BTreeSet<SmolStr>,
-    /// Source ports.
-    pub source_ports: BTreeSet<PortRange>,
-    /// Types and codes of ICMP.
-    pub icmp: BTreeSet<(Option<u8>, Option<u8>)>,
-    /// Types of IGMP; its groups are addresses.
-    pub igmp: BTreeSet<Option<u8>>,
 }
 
 /// Selectors, with the values that they mention for each key.
@@ -144,25 +134,14 @@ impl Mentions {
 
     fn traffic(&mut self, one: &TrafficMatch) {
         match one {
-            TrafficMatch::Ports(protocol, range) => {
-                self.ports.insert((*protocol, *range));
-            }
             TrafficMatch::Named(_, name) => {
                 self.named_ports.insert(name.clone());
             }
-            TrafficMatch::From(range, of) => {
-                self.source_ports.insert(*range);
-                self.traffic(of);
-            }
-            TrafficMatch::Icmp(kind, code) => {
-                self.icmp.insert((*kind, *code));
-            }
-            TrafficMatch::Igmp(kind, group) => {
-                self.igmp.insert(*kind);
-                let block = |address: IpAddr| Block::new(address.into(), []);
-                self.blocks.extend(group.map(block));
-            }
-            TrafficMatch::Unknown(_) => {}
+            TrafficMatch::From(_, of) => self.traffic(of),
+            TrafficMatch::Ports(..)
+            | TrafficMatch::Icmp(..)
+            | TrafficMatch::Igmp(..)
+            | TrafficMatch::Unknown(_) => {}
         }
     }
 }

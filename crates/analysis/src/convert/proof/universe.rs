@@ -12,7 +12,7 @@ use palisade_model::cluster::{ContainerPort, NAMESPACE_NAME_LABEL, Namespace, No
 use palisade_model::label::Labels;
 use palisade_model::policy::DomainName;
 use palisade_model::snapshot::Objects;
-use palisade_model::traffic::{PortRange, Protocol, Traffic};
+use palisade_model::traffic::Protocol;
 use smol_str::{SmolStr, format_smolstr};
 
 use super::mentions::{Labelled, Mentions};
@@ -21,16 +21,19 @@ use super::mentions::{Labelled, Mentions};
 const MOST_COMBINATIONS: usize = 20_000;
 /// As many times a combination is compared with a selector.
 const MOST_COMPARED: usize = 4_000_000;
-/// As many sorts of namespaces, and of pods in each, a cluster has.
-const MOST_SORTS: usize = 40;
+/// As many sorts of namespaces a cluster has.
+const MOST_SORTS: usize = 200;
+/// As many pods, for every sort of them in every namespace with every account; at least some sorts in any case.
+const MOST_PODS: usize = 10_000;
+const LEAST_SORTS: usize = 20;
+/// As many sorts of nodes: their addresses differ in one byte.
+const MOST_NODES: usize = 200;
 /// As many clusters are made up.
 const MOST_CLUSTERS: usize = 16;
 /// Values that nobody mentions.
 const OTHERS: [&str; 2] = ["palisade-other", "palisade-another"];
 /// A service account that nobody mentions.
 const OTHER_ACCOUNT: &str = "palisade-other";
-/// Begins the names of pods that only differ by the ports they have.
-const RECEIVING: &str = "receiving-";
 /// The ports of those pods begin here.
 const FIRST_NAMED: u16 = 61_000;
 
@@ -44,17 +47,8 @@ const WITH_PORTS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
 pub struct Universe {
     /// The clusters, without policies.
     pub clusters: Vec<Objects>,
-    /// Addresses outside of them: on both sides of the border of every block.
-    pub addresses: Vec<IpAddr>,
-    /// Traffic: on both sides of the border of every range.
-    pub traffic: Vec<Traffic>,
     /// Whether there were too many combinations to have all of them.
     pub bounded: bool,
-}
-
-/// A pod for connections to it: as the source of one it is like another.
-pub fn is_only_receiving(pod: &Pod) -> bool {
-    pod.name.starts_with(RECEIVING)
 }
 
 // === impl Universe ===
@@ -65,13 +59,14 @@ impl Universe {
         let mut bounded = false;
         let names = names(mentions);
         let addresses = addresses(mentions, &names);
-        let (homes, pods) = (
-            sorts(&mentions.namespaces, &mentions.compared, &mut bounded),
-            sorts(&mentions.pods, &BTreeSet::new(), &mut bounded),
-        );
+        let none = BTreeSet::new();
+        let homes = sorts(&mentions.namespaces, &mentions.compared, MOST_SORTS, &mut bounded);
+        let copies = homes.len().max(1).saturating_mul(mentions.accounts.len() + 1);
+        let most = (MOST_PODS / copies).max(LEAST_SORTS);
+        let pods = sorts(&mentions.pods, &none, most, &mut bounded);
         let entities = match mentions.entities.selectors.is_empty() {
             true => Vec::new(),
-            false => sorts(&mentions.entities, &BTreeSet::new(), &mut bounded),
+            false => sorts(&mentions.entities, &none, most, &mut bounded),
         };
         // Those with a name take turns, those without are in every cluster.
         let mut named: BTreeMap<SmolStr, Vec<Labels>> = BTreeMap::new();
@@ -84,6 +79,7 @@ impl Universe {
         }
         let rounds = named.values().map(Vec::len).max().unwrap_or(1).max(1);
         bounded |= rounds > MOST_CLUSTERS;
+        let nodes = nodes(mentions, &mut bounded);
         let cluster = |round: usize| {
             let mut namespaces: Vec<(SmolStr, Labels)> = Vec::new();
             for (name, all) in &named {
@@ -97,7 +93,7 @@ impl Universe {
             }
             Objects {
                 pods: inhabitants(mentions, &namespaces, &pods, &entities, &addresses),
-                nodes: nodes(mentions),
+                nodes: nodes.clone(),
                 namespaces: namespaces
                     .into_iter()
                     .map(|(name, labels)| Namespace { name, labels, at: None })
@@ -107,12 +103,17 @@ impl Universe {
             }
         };
         let clusters = (0..rounds.min(MOST_CLUSTERS)).map(cluster).collect();
-        Universe { clusters, addresses, traffic: traffic(mentions), bounded }
+        Universe { clusters, bounded }
     }
 }
 
 /// Combinations of labels that selectors tell apart.
-fn sorts(labelled: &Labelled, compared: &BTreeSet<SmolStr>, bounded: &mut bool) -> Vec<Labels> {
+fn sorts(
+    labelled: &Labelled,
+    compared: &BTreeSet<SmolStr>,
+    sorts_at_most: usize,
+    bounded: &mut bool,
+) -> Vec<Labels> {
     let keys: BTreeSet<&SmolStr> = labelled.values.keys().chain(compared).collect();
     let none = BTreeSet::new();
     let options: Vec<(SmolStr, Vec<Option<SmolStr>>)> = keys
@@ -127,7 +128,7 @@ fn sorts(labelled: &Labelled, compared: &BTreeSet<SmolStr>, bounded: &mut bool) 
         })
         .collect();
     let count = options.iter().try_fold(1_usize, |all, (_, options)| all.checked_mul(options.len()));
-    let most = MOST_COMBINATIONS.min(MOST_COMPARED / labelled.selectors.len().max(1)).max(MOST_SORTS);
+    let most = MOST_COMBINATIONS.min(MOST_COMPARED / labelled.selectors.len().max(1)).max(sorts_at_most);
     let exact = count.is_some_and(|count| count <= most);
     let mut seen = BTreeSet::new();
     let mut sorts = Vec::new();
@@ -172,9 +173,9 @@ fn sorts(labelled: &Labelled, compared: &BTreeSet<SmolStr>, bounded: &mut bool) 
             }
         }
     }
-    if sorts.len() > MOST_SORTS {
+    if sorts.len() > sorts_at_most {
         *bounded = true;
-        let step = sorts.len().div_ceil(MOST_SORTS);
+        let step = sorts.len().div_ceil(sorts_at_most);
         sorts = sorts.into_iter().step_by(step).collect();
     }
     sorts
@@ -221,7 +222,7 @@ fn inhabitants(
                     all.push(Pod { name, addresses: vec![address], ..pod.clone() });
                 }
                 if !ports.is_empty() {
-                    let name = format_smolstr!("{RECEIVING}{}", pod.name);
+                    let name = format_smolstr!("{}-receiving", pod.name);
                     all.push(Pod { name, ports: ports.clone(), ..pod.clone() });
                 }
                 all.push(pod);
@@ -243,8 +244,8 @@ fn inhabitants(
 }
 
 /// Nodes of every sort.
-fn nodes(mentions: &Mentions) -> Vec<Node> {
-    let all = sorts(&mentions.nodes, &BTreeSet::new(), &mut false);
+fn nodes(mentions: &Mentions, bounded: &mut bool) -> Vec<Node> {
+    let all = sorts(&mentions.nodes, &BTreeSet::new(), MOST_NODES, bounded);
     let node = |(at, labels): (u8, Labels)| Node {
         name: format_smolstr!("node-{at}"),
         labels,
@@ -302,51 +303,4 @@ fn addresses(mentions: &Mentions, names: &BTreeMap<String, Vec<IpAddr>>) -> Vec<
     };
     let borders: Vec<IpAddr> = somewhere.into_iter().chain(borders).filter(told).collect();
     borders.into_iter().chain(names.values().flatten().copied()).collect()
-}
-
-/// Traffic that rules tell apart.
-fn traffic(mentions: &Mentions) -> Vec<Traffic> {
-    let mut all: BTreeSet<Traffic> = BTreeSet::new();
-    let named = mentions.named_ports.len().min(MOST_NAMED) * WITH_PORTS.len();
-    for protocol in WITH_PORTS {
-        let ranges: Vec<PortRange> =
-            mentions.ports.iter().filter(|(own, _)| *own == protocol).map(|(_, range)| *range).collect();
-        let borders = ranges.iter().flat_map(|range| {
-            [range.first.checked_sub(1), Some(range.first), Some(range.last), range.last.checked_add(1)]
-        });
-        let mut seen = BTreeSet::new();
-        // Nothing is reached on port 0.
-        let told = |port: &u16| {
-            *port > 0 && seen.insert(ranges.iter().map(|range| range.contains(*port)).collect::<Vec<_>>())
-        };
-        let borders = [1, u16::MAX].into_iter().chain(borders.flatten()).filter(told);
-        let names = (FIRST_NAMED..).take(named);
-        for port in borders.chain(names) {
-            all.insert(Traffic::new(protocol, port));
-        }
-    }
-    let sources = mentions.source_ports.iter().flat_map(|range| {
-        [range.first.checked_sub(1), Some(range.first), Some(range.last), range.last.checked_add(1)]
-    });
-    let sources: BTreeSet<u16> = sources.flatten().collect();
-    let from = |traffic: &Traffic| {
-        let traffic = *traffic;
-        sources.iter().map(move |port| Traffic { source_port: Some(*port), ..traffic }).collect::<Vec<_>>()
-    };
-    let from: Vec<Traffic> = all.iter().flat_map(from).collect();
-    all.extend(from);
-    all.insert(Traffic::new(Protocol::Icmp, 0));
-    for (kind, code) in &mentions.icmp {
-        for kind in [kind.unwrap_or(0), kind.map_or(1, |kind| kind ^ 1)] {
-            for code in [code.unwrap_or(0), code.map_or(1, |code| code ^ 1)] {
-                all.insert(Traffic { icmp: Some((kind, Some(code))), ..Traffic::new(Protocol::Icmp, 0) });
-            }
-        }
-    }
-    all.insert(Traffic::new(Protocol::Igmp, 0));
-    for kind in &mentions.igmp {
-        let icmp = Some((kind.unwrap_or(0x11), None));
-        all.insert(Traffic { icmp, ..Traffic::new(Protocol::Igmp, 0) });
-    }
-    all.into_iter().collect()
 }

@@ -1,0 +1,159 @@
+//! Whether two sets of policies say the same about one cluster, of every connection: not only what is let through, also how
+//! the rest is refused.
+//!
+//! Endpoints that both sides put into one class each are one endpoint here, and every pair of these is two cells of the two
+//! sides, on one line of traffic: they are equal or they are not. Nothing is sampled.
+
+use std::collections::HashSet;
+
+use palisade_model::address::Family;
+use palisade_model::flow::{Flow, Who};
+use palisade_model::options::Options;
+use palisade_model::policy::Direction;
+use palisade_model::snapshot::Snapshot;
+use palisade_model::trace::Verdict;
+use palisade_model::traffic::Traffic;
+
+use crate::reach::cells::{Cell, CellId, Cells};
+use crate::reach::cuts::Cuts;
+use crate::reach::{Matrix, Reach};
+
+/// What was found equal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Compared {
+    /// So many pods and nodes, with each other and with every address outside.
+    pub endpoints: usize,
+    /// Whether more source ports are told apart than can be compared: connections that name one are left out.
+    pub coarse: bool,
+}
+
+/// A connection about which the two sides disagree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Differing {
+    /// The connection.
+    pub flow: Flow,
+    /// What becomes of it before.
+    pub before: Verdict,
+    /// And after.
+    pub after: Verdict,
+}
+
+/// Both sides of one family of addresses.
+struct Sides<'s> {
+    before: Reach<'s>,
+    after: Reach<'s>,
+    cuts: &'s Cuts,
+}
+
+/// Endpoints that neither side tells apart: their class before and after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct End {
+    before: u32,
+    after: u32,
+}
+
+/// Compares two snapshots that have the same pods, nodes and namespaces, in the same order.
+pub fn compare(before: &Snapshot, after: &Snapshot, options: &Options) -> Result<Compared, Box<Differing>> {
+    let cuts = Cuts::of([before, after]);
+    for family in [Family::V4, Family::V6] {
+        let mut cells = Cells::new(cuts.line().clone());
+        let mut side = |snapshot| Reach::new(snapshot, options, family, &cuts, &mut cells);
+        let sides = Sides { before: side(before), after: side(after), cuts: &cuts };
+        sides.compare(&mut cells)?;
+    }
+    let there = before.pods().iter().filter(|pod| !pod.terminated).count();
+    Ok(Compared { endpoints: there + before.nodes().len(), coarse: cuts.coarse })
+}
+
+// === impl Sides ===
+
+impl Sides<'_> {
+    fn compare(&self, cells: &mut Cells) -> Result<(), Box<Differing>> {
+        let ends = self.ends();
+        let (mut before, mut after) = (Matrix::new(&self.before, cells), Matrix::new(&self.after, cells));
+        let outside = |end: &End| self.before.outside().contains(&end.before);
+        for source in &ends {
+            let (one, other) = (before.from(source.before, cells), after.from(source.after, cells));
+            let equal = |end: &&End| one[end.before as usize] == other[end.after as usize];
+            // What addresses outside do among themselves is not the cluster's business.
+            let concerned = |end: &&End| !(outside(source) && outside(end));
+            for to in ends.iter().filter(|end| !equal(end)).filter(concerned) {
+                self.differ([one[to.before as usize], other[to.after as usize]], *source, *to, cells)?;
+            }
+        }
+        self.near(cells)
+    }
+
+    /// Everybody, each sort once, in the order of their classes.
+    fn ends(&self) -> Vec<End> {
+        let snapshot = self.before.snapshot();
+        let end = |who: Who| Some(End { before: self.before.class(who)?, after: self.after.class(who)? });
+        let pods = (0..snapshot.pods().len()).filter_map(|pod| end(Who::Pod(pod)));
+        let nodes = (0..snapshot.nodes().len()).filter_map(|node| end(Who::Node(node)));
+        // Their intervals are the same: they have the boundaries of both.
+        let outside = self.before.outside().zip(self.after.outside());
+        let outside = outside.map(|(before, after)| End { before, after });
+        let mut ends: Vec<End> = pods.chain(nodes).chain(outside).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        ends
+    }
+
+    /// What nodes send to the pods that run on them is theirs alone to say.
+    fn near(&self, cells: &Cells) -> Result<(), Box<Differing>> {
+        let snapshot = self.before.snapshot();
+        let mut seen = HashSet::new();
+        for (at, pod) in snapshot.pods().iter().enumerate() {
+            let Some(node) = pod.node.as_deref().and_then(|name| snapshot.node(name)) else { continue };
+            let (node, pod) = (Who::Node(node), Who::Pod(at));
+            if !self.before.is_own_node(node, pod) || self.before.is_itself(node, pod) {
+                continue;
+            }
+            let end = |who| Some(End { before: self.before.class(who)?, after: self.after.class(who)? });
+            let Some((from, to)) = end(node).zip(end(pod)).filter(|ends| seen.insert(*ends)) else {
+                continue;
+            };
+            let said = [
+                self.before.side(Direction::Egress, from.before, to.before),
+                self.after.side(Direction::Egress, from.after, to.after),
+            ];
+            self.differ(said, from, to, cells)?;
+        }
+        Ok(())
+    }
+
+    /// The connection that two cells disagree about, unless nobody could open one.
+    fn differ(
+        &self,
+        cells: [CellId; 2],
+        source: End,
+        destination: End,
+        all: &Cells,
+    ) -> Result<(), Box<Differing>> {
+        let [before, after] = cells.map(|cell| all.get(cell));
+        let (traffics, line) = (&all.traffics, all.traffics.line());
+        let parts = |cell: Cell| [traffics.set(cell.allow), traffics.set(cell.reject)];
+        let differing = parts(before).into_iter().zip(parts(after)).find_map(|(before, after)| {
+            line.sample(&before.minus(after)).or_else(|| line.sample(&after.minus(before)))
+        });
+        let Some(traffic) = differing else { return Ok(()) };
+        let source = self.before.sample(source.before, None, self.cuts);
+        let destination = self.before.sample(destination.before, Some(source), self.cuts);
+        let verdict = |cell: Cell| self.verdict(cell, traffic, all);
+        Err(Box::new(Differing {
+            flow: Flow { source, destination, traffic, via: None },
+            before: verdict(before),
+            after: verdict(after),
+        }))
+    }
+
+    fn verdict(&self, cell: Cell, traffic: Traffic, cells: &Cells) -> Verdict {
+        let place = cells.traffics.line().place(traffic, self.before.family() == Family::V6);
+        let in_part = |part| cells.traffics.set(part).contains(place);
+        match (in_part(cell.allow), in_part(cell.reject)) {
+            (true, _) => Verdict::Allow,
+            (_, true) => Verdict::Reject,
+            _ => Verdict::Deny,
+        }
+    }
+}

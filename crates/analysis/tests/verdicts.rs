@@ -1,0 +1,114 @@
+//! Two sets of policies are the same exactly where the plain evaluator says so of every connection.
+
+// clippy.toml lets tests unwrap, and does not know that all of this file is one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod judge;
+#[path = "../../engine/tests/pool/mod.rs"]
+mod pool;
+#[path = "../../engine/tests/walk/mod.rs"]
+mod walk;
+#[path = "../../engine/tests/world/mod.rs"]
+mod world;
+
+use std::collections::BTreeMap;
+
+use palisade_analysis::diff::compare;
+use palisade_analysis::reach::Reach;
+use palisade_analysis::reach::cells::Cells;
+use palisade_analysis::reach::cuts::Cuts;
+use palisade_engine::Item;
+use palisade_model::address::Family;
+use palisade_model::evaluate::evaluate;
+use palisade_model::flow::{Flow, Party, Who};
+use palisade_model::options::Options;
+use palisade_model::snapshot::Snapshot;
+use palisade_model::verdicts::Verdicts;
+
+use judge::{ends, places};
+use pool::{Dice, pool};
+use world::{State, objects};
+
+/// Whether both say the same of every connection, asked one by one.
+fn all_alike(before: &Snapshot, after: &Snapshot, options: &Options) -> bool {
+    let cuts = Cuts::of([before, after]);
+    let mut cells = Cells::new(cuts.line().clone());
+    let verdicts = [Verdicts::new(before, options), Verdicts::new(after, options)];
+    for family in [Family::V4, Family::V6] {
+        let reach = Reach::new(before, options, family, &cuts, &mut cells);
+        Reach::new(after, options, family, &cuts, &mut cells);
+        let (ends, places) = (ends(&reach, &cuts), places(&cells));
+        for (source, destination) in ends.iter().flat_map(|one| ends.iter().map(move |other| (one, other))) {
+            if source.0 == Who::Outside && destination.0 == Who::Outside {
+                continue;
+            }
+            for place in &places {
+                let traffic = cells.traffics.line().traffic(*place);
+                if family == Family::V6 && matches!(traffic.icmp, Some((133..=137, _))) {
+                    continue;
+                }
+                let party = |end: &(Who, u32, Option<std::net::IpAddr>)| Party { who: end.0, address: end.2 };
+                let flow =
+                    Flow { source: party(source), destination: party(destination), traffic, via: None };
+                if verdicts[0].verdict(&flow) != verdicts[1].verdict(&flow) {
+                    return false;
+                }
+            }
+        }
+    }
+    true
+}
+
+#[test]
+fn the_same_is_what_the_evaluator_calls_the_same() {
+    let pool = pool();
+    let options = Options::default();
+    let mut found = [0; 2];
+    for seed in 0..150 {
+        let mut dice = Dice(seed);
+        let mut before: State = BTreeMap::new();
+        for versions in &pool {
+            if dice.roll(4) > 0 {
+                let item = versions[dice.roll(versions.len())].clone();
+                before.insert(item.key(), item);
+            }
+        }
+        let mut after = before.clone();
+        // Some policies go or say something else; who is there stays.
+        for versions in pool.iter().filter(|versions| matches!(versions[0], Item::Policy(_))) {
+            match dice.roll(12) {
+                0 => drop(after.remove(&versions[0].key())),
+                1 => {
+                    let item = versions[dice.roll(versions.len())].clone();
+                    after.insert(item.key(), item);
+                }
+                _ => {}
+            }
+        }
+        let (before, after) = (Snapshot::new(objects(&before)), Snapshot::new(objects(&after)));
+        let compared = compare(&before, &after, &options);
+        // A lone pod is allowed to itself, and to be reached from its node; but not another one like it, and the
+        // comparison is about that one, too.
+        let near = |flow: &Flow| {
+            let node = |who| match who {
+                Who::Pod(pod) => before.pods()[pod].node.as_deref().and_then(|name| before.node(name)),
+                Who::Node(node) => Some(node),
+                Who::Outside => None,
+            };
+            let (from, to) = (flow.source.who, flow.destination.who);
+            from == to || (matches!(from, Who::Node(_)) && node(from) == node(to))
+        };
+        let alone = compared.as_ref().is_err_and(|found| near(&found.flow));
+        if !alone {
+            assert_eq!(compared.is_ok(), all_alike(&before, &after, &options), "{seed}: {compared:?}");
+        }
+        if let Err(found) = &compared
+            && !alone
+        {
+            let said = [&before, &after].map(|side| evaluate(side, &found.flow, &options).verdict);
+            assert_eq!(said, [found.before, found.after], "{seed}: {found:?}");
+        }
+        found[usize::from(compared.is_err())] += 1;
+    }
+    assert!(found[0] > 10 && found[1] > 50, "{found:?}");
+}
