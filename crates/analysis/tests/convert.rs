@@ -663,7 +663,7 @@ const DELICATE: &str = "
 fn the_proof_sees_every_small_difference() {
     let objects = |text: &str| Given::text(text).world.objects();
     let before = objects(DELICATE);
-    let proven = |text: &str| palisade_analysis::convert::proof::proven(&before, &objects(text));
+    let proven = |text: &str| palisade_analysis::diff::proven(&before, &objects(text));
     let same = proven(DELICATE).unwrap();
     assert!(!same.bounded && same.endpoints > 100, "{same}");
     for (from, to) in [

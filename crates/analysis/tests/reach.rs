@@ -16,7 +16,10 @@ mod world;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use palisade_model::policy::{Action, Direction, Isolation, Peers, Placement, TrafficMatches};
+use palisade_model::address::Block;
+use palisade_model::cluster::{Node, Pod};
+use palisade_model::label::Labels;
+use palisade_model::policy::{Action, Direction, Isolation, Peer, Peers, Placement, TrafficMatches};
 use palisade_model::snapshot::Snapshot;
 
 use judge::{Ask, agrees};
@@ -65,6 +68,43 @@ fn every_peer_with_every_traffic_in_either_direction() {
         asked += agrees(&Snapshot::new(objects(&state)), &options(at), Ask::Fast);
     }
     assert!(asked > 500_000, "{asked}");
+}
+
+#[test]
+fn whoever_has_several_addresses_is_asked_about_by_each() {
+    let address = |text: &str| text.parse().unwrap();
+    let several = ["192.0.2.9", "203.0.113.5", "10.0.0.200", "2001:db8::9", "2001:db8:1::9"].map(address);
+    let blocks = ["203.0.113.0/24", "10.0.0.192/26", "2001:db8:1::/48"];
+    let mut asked = 0;
+    for (at, block) in blocks.into_iter().enumerate() {
+        for (action, direction) in ACTIONS.into_iter().flat_map(|action| Direction::BOTH.map(|d| (action, d)))
+        {
+            let mut state = state(cluster());
+            let block = Block::new(block.parse().unwrap(), []);
+            let peers = Peers::Of(vec![Peer::Addresses(block)]);
+            let rules = vec![rule(direction, &everybody(), action, (peers, TrafficMatches::Any))];
+            let item = policy("p", tier(10, 5.0), Vec::new(), rules);
+            state.insert(item.key(), item);
+            let mut objects = objects(&state);
+            let name = "several".into();
+            objects.nodes.push(Node {
+                name,
+                labels: Labels::default(),
+                addresses: several.to_vec(),
+                at: None,
+            });
+            let entity = Pod {
+                namespace: "x".into(),
+                name: "several".into(),
+                addresses: several.iter().rev().copied().collect(),
+                external: true,
+                ..Pod::default()
+            };
+            objects.pods.push(entity);
+            asked += agrees(&Snapshot::new(objects), &options(at), Ask::Plainly);
+        }
+    }
+    assert!(asked > 10_000, "{asked}");
 }
 
 #[test]

@@ -12,8 +12,10 @@ mod walk;
 mod world;
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
-use palisade_analysis::diff::compare;
+use palisade_analysis::diff::{Diff, Differs, Select, compare};
+use palisade_analysis::map::Level;
 use palisade_analysis::reach::Reach;
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
@@ -59,6 +61,20 @@ fn all_alike(before: &Snapshot, after: &Snapshot, options: &Options) -> bool {
     true
 }
 
+/// How many changes a diff tells of.
+fn changes(before: &Snapshot, after: &Snapshot, options: &Options) -> usize {
+    let cuts = Cuts::of([before, after]);
+    let mut cells = Cells::new(cuts.line().clone());
+    let diff = Diff::new(before, after, options, Level::Workloads, &cuts, &mut cells);
+    let select = Select { families: vec![Family::V4, Family::V6], ignore_self: false };
+    let mut count = 0;
+    let _ = diff.changes(&select, &cuts, &mut cells, |_, _| {
+        count += 1;
+        ControlFlow::Continue(())
+    });
+    count
+}
+
 #[test]
 fn the_same_is_what_the_evaluator_calls_the_same() {
     let pool = pool();
@@ -86,7 +102,7 @@ fn the_same_is_what_the_evaluator_calls_the_same() {
             }
         }
         let (before, after) = (Snapshot::new(objects(&before)), Snapshot::new(objects(&after)));
-        let compared = compare(&before, &after, &options);
+        let compared = compare(&before, &after, &options, Differs::InAnyVerdict);
         // A lone pod is allowed to itself, and to be reached from its node; but not another one like it, and the
         // comparison is about that one, too.
         let near = |flow: &Flow| {
@@ -108,6 +124,17 @@ fn the_same_is_what_the_evaluator_calls_the_same() {
             let said = [&before, &after].map(|side| evaluate(side, &found.flow, &options).verdict);
             assert_eq!(said, [found.before, found.after], "{seed}: {found:?}");
         }
+        // What a diff tells is all there is: nodes and unlike pods are in it.
+        let changes = changes(&before, &after, &options);
+        let differs = [Differs::InWhatOpens, Differs::InWhatCloses];
+        let missed: Vec<_> = differs
+            .into_iter()
+            .filter_map(|differs| compare(&before, &after, &options, differs).err())
+            .filter(|found| !near(&found.flow))
+            .collect();
+        assert!(changes > 0 || missed.is_empty(), "{seed}: not told: {missed:?}");
+        let same = differs.into_iter().all(|differs| compare(&before, &after, &options, differs).is_ok());
+        assert!(changes == 0 || !same, "{seed}: {changes} told");
         found[usize::from(compared.is_err())] += 1;
     }
     assert!(found[0] > 10 && found[1] > 50, "{found:?}");

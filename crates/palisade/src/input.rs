@@ -91,6 +91,13 @@ impl Input {
         }
     }
 
+    /// Reads files that were found in a folder: what cannot be read of them is said, and the rest is.
+    pub fn add_found(&mut self, files: &[String]) {
+        for file in files {
+            self.path(Path::new(file), &mut BTreeSet::new(), 1, false);
+        }
+    }
+
     /// Why there can be no answer: the first path that was asked for and could not be read.
     pub fn refusal(&self) -> Option<String> {
         let first = self.found.iter().find(|_| self.unreadable)?;

@@ -36,7 +36,10 @@ fn admin_policies_are_said_anew_and_compared() {
     // One was there already, and stands before those that come.
     assert_eq!(out.matches("kind: ClusterNetworkPolicy\n").count(), 3);
     assert!(out.contains("  name: tenants\nspec:\n  tier: Admin\n  priority: 10\n"), "{out}");
-    assert!(err.contains("2 objects said in 2 objects, with the same verdicts for "), "{err}");
+    assert!(
+        err.contains("2 objects said in 2 objects, with the same verdict for every connection "),
+        "{err}"
+    );
     // Whoever reads it finds nothing wrong with it.
     let (code, text, _) = palisade(&["check", "--strict", "-f", "-"], &out);
     assert_eq!(code, 0, "{text}");

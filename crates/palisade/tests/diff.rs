@@ -3,12 +3,15 @@
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod folder;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
+
+use folder::Folder;
 
 const CLUSTER: &str = "
 apiVersion: v1
@@ -62,52 +65,6 @@ spec:
     ports: [{{port: {port}}}]
 "
     )
-}
-
-/// A folder of its own that goes away.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("palisade-diff-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        let path = self.0.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    fn palisade(&self, arguments: &[&str]) -> (i32, String, String) {
-        let output = Command::new(env!("CARGO_BIN_EXE_palisade"))
-            .args(arguments)
-            .current_dir(&self.0)
-            .output()
-            .expect("the binary runs");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
-    }
-
-    fn json(&self, arguments: &[&str]) -> Value {
-        let (_, out, err) = self.palisade(arguments);
-        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"))
-    }
-
-    fn git(&self, arguments: &[&str]) {
-        let author = ["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main"];
-        let output = Command::new("git").args(author).args(arguments).current_dir(&self.0).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 fn two_sides() -> Folder {
@@ -230,7 +187,7 @@ fn a_comment_for_a_pull_request_is_a_table_that_names_cannot_break() {
     assert!(out.starts_with("### Network policy: 1 connection opens, 1 closes"), "{out}");
     assert!(!out.contains("<img"), "{out}");
     let rows: Vec<&str> =
-        out.lines().filter(|line| line.starts_with("| 🟢") || line.starts_with("| 🔴")).collect();
+        out.lines().filter(|line| line.starts_with("| ⚠️") || line.starts_with("| 🔒")).collect();
     assert_eq!(rows.len(), 2, "{out}");
     for row in rows {
         assert_eq!(row.replace("\\|", "").matches('|').count(), 7, "{row}");
@@ -276,7 +233,12 @@ fn a_revision_of_git_is_a_side() {
     for (arguments, words) in [
         (vec!["diff", "--git", "mian", "cluster"], "did you mean main?"),
         (vec!["diff", "--git=--upload-pack=x", "cluster"], "is no git revision"),
-        (vec!["diff", "--git", "main", "nowhere"], "no such file or folder, here or in main"),
+        (vec!["diff", "--git", "main", "cluster", "nowhere"], "nowhere: no such file or folder"),
+        (vec!["diff", "--git", "main..HEAD", "cluster", "nowhere"], "nowhere: no such file or folder"),
+        (
+            vec!["diff", "--git", "main", "nowhere"],
+            "nowhere: no such file or folder, in main or in the working tree",
+        ),
     ] {
         let (code, out, err) = folder.palisade(&arguments);
         assert_eq!((code, out.as_str()), (2, ""), "{arguments:?} {err}");

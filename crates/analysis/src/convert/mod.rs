@@ -9,7 +9,7 @@
 //!
 //! A conversion never widens. A rule that the other dialect cannot say is named, with the reason, and the policy that
 //! holds it is not converted; unless told otherwise nothing is printed then, because half of a set of policies is
-//! another set. What is printed has been read back and compared with what it stands for ([`proof`]): a difference is a
+//! another set. What is printed has been read back and compared with what it stands for ([`diff::proven`]): a difference is a
 //! mistake of this program and nothing is printed.
 //!
 //! Targets work on the rule language, not on pairs of dialects: however a policy was written, its rules are said in the
@@ -25,7 +25,6 @@ mod networkpolicy;
 mod numbers;
 mod order;
 mod originals;
-pub mod proof;
 mod scene;
 mod speech;
 mod union;
@@ -45,9 +44,9 @@ use palisade_model::snapshot::Objects;
 use thiserror::Error;
 
 pub use originals::Originals;
-pub use proof::{Counterexample, Proof};
 pub use scene::Dialect;
 
+use crate::diff::{self, Counterexample, Proof};
 use scene::{Attempt, Scene};
 
 /// The dialect to say it in.
@@ -96,7 +95,7 @@ pub enum Failure {
     #[error("the converted objects would be refused: {}", .0.message)]
     Refused(Box<Diagnostic>),
     /// The objects mean something else.
-    #[error("{0}")]
+    #[error("the converted policies mean something else: {0}")]
     Differs(Box<Counterexample>),
 }
 
@@ -142,7 +141,7 @@ pub fn convert(world: &World, originals: &Originals, request: &Request) -> Resul
         return Ok(Conversion { objects, there: 0, replaced, found, proof: None });
     };
     let after = read_back(world, &attempt)?;
-    let proof = proof::proven(&before, &after).map_err(Failure::Differs)?;
+    let proof = diff::proven(&before, &after).map_err(Failure::Differs)?;
     let Attempt { at_home, objects, replaced, .. } = attempt;
     let there = at_home.len();
     let objects = at_home.into_iter().chain(objects).collect();

@@ -69,7 +69,7 @@ pub enum By {
 /// All findings, and how much there is of them.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// What opens and closes, in the order in which it was found.
+    /// What opens and closes: what is worth a look first.
     pub list: Vec<Finding>,
     /// Pairs that something opens for.
     pub opened: usize,
@@ -116,17 +116,53 @@ impl Findings {
             }
             ControlFlow::Continue(())
         });
+        // What opens is read first, and of that what opens to the outside; what only comes or goes with its workload, last.
+        let outside = |pair: &(Peer, Peer)| matches!(pair, (Peer::Range(..), _) | (_, Peer::Range(..)));
+        let absent =
+            |finding: &Finding| finding.before.iter().chain(&finding.after).any(|one| one.by == By::Absent);
+        findings
+            .list
+            .sort_by_key(|finding| (absent(finding), !finding.opens, !finding.pairs.iter().any(outside)));
         findings
     }
 }
 
-/// What of a change opens, and what closes. Where only the family that is not preferred differs, that.
+impl Findings {
+    /// Whether something opens or closes between a workload and the outside that does not in other findings: findings of one
+    /// family are compared with those of another.
+    pub fn exceeds(&self, other: &Findings, cells: &mut Cells) -> bool {
+        let (own, other) = (self.outside(cells), other.outside(cells));
+        own.into_iter().any(|(about, part)| {
+            let known = other.get(&about).copied().unwrap_or(Traffics::EMPTY);
+            cells.traffics.minus(part, known) != Traffics::EMPTY
+        })
+    }
+
+    /// What opens or closes for each workload, outward or inward.
+    fn outside(&self, cells: &mut Cells) -> BTreeMap<(Peer, bool, bool), TrafficId> {
+        let mut all = BTreeMap::new();
+        for finding in &self.list {
+            for pair in &finding.pairs {
+                let about = match pair {
+                    (Peer::Range(..), own) => (*own, false, finding.opens),
+                    (own, Peer::Range(..)) => (*own, true, finding.opens),
+                    _ => continue,
+                };
+                let known = all.entry(about).or_insert(Traffics::EMPTY);
+                *known = cells.traffics.or(*known, finding.part);
+            }
+        }
+        all
+    }
+}
+
+/// What of a change opens, and what closes, over either family.
 pub fn parts(change: &Change, cells: &mut Cells) -> Vec<(bool, TrafficId)> {
     let over = |entry: &map::Entry| [entry.allowed, entry.other.unwrap_or(entry.allowed)];
     let (before, after) = (over(&change.before), over(&change.after));
     let mut part = |more: [TrafficId; 2], less: [TrafficId; 2]| {
-        let first = cells.traffics.minus(more[0], less[0]);
-        if first != Traffics::EMPTY { first } else { cells.traffics.minus(more[1], less[1]) }
+        let over = [0, 1].map(|family| cells.traffics.minus(more[family], less[family]));
+        cells.traffics.or(over[0], over[1])
     };
     let (opened, closed) = (part(after, before), part(before, after));
     let found = [(true, opened), (false, closed)];
@@ -179,6 +215,9 @@ impl<'d, 's> Deciders<'d, 's> {
         }
         let why = |after: bool, cells: &mut Cells| -> Option<Vec<Deciding>> {
             let map = if after { &self.diff.after } else { &self.diff.before };
+            if let Some(pairs) = self.diff.spot_pairs(change, after, self.cuts) {
+                return Some(map.why_between(&pairs, part, cells).iter().filter_map(deciding).collect());
+            }
             let (source, destination) =
                 (self.end(change.source, after)?, self.end(change.destination, after)?);
             Some(map.why(source, destination, part, self.cuts, cells).iter().filter_map(deciding).collect())
@@ -197,6 +236,7 @@ impl<'d, 's> Deciders<'d, 's> {
             }
             Peer::Range(first, last) => map::Peer::Range(first, last),
             Peer::IngressController => map::Peer::IngressController,
+            Peer::Spot(_) => return None,
         })
     }
 }

@@ -8,6 +8,8 @@
 mod findings;
 mod joint;
 mod outside;
+mod proof;
+mod spots;
 mod verdicts;
 
 use std::collections::BTreeMap;
@@ -22,11 +24,12 @@ use palisade_model::snapshot::Snapshot;
 use crate::map::{Entry, INGRESS_CONTROLLER, Level, Map, WorkloadName};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
-use crate::reach::traffic_set::{TrafficId, Traffics};
 pub use findings::{By, Deciders, Deciding, Finding, Findings, grouped, parts};
 pub use joint::Joint;
 use joint::Kinds;
-pub use verdicts::{Compared, Differing, compare};
+pub use proof::{Beyond, Counterexample, Proof, is_about_names, proven};
+pub use spots::Spot;
+pub use verdicts::{Compared, Differing, Differs, compare};
 
 /// Two sides of a change.
 #[derive(Debug)]
@@ -37,6 +40,8 @@ pub struct Diff<'s> {
     pub after: Map<'s>,
     /// Every workload of either, by namespace, name and kind.
     pub workloads: Vec<Joint>,
+    /// Nodes, and pods that are not like the others of their workload.
+    pub spots: Vec<Spot>,
     kinds: Kinds,
 }
 
@@ -49,6 +54,8 @@ pub enum Peer {
     Range(IpAddr, IpAddr),
     /// Whoever serves Ingress and Route objects.
     IngressController,
+    /// Nodes, or pods of a workload that are not like the others, by their place in [`Diff::spots`].
+    Spot(usize),
 }
 
 /// A pair that may do something else afterwards.
@@ -124,7 +131,8 @@ impl<'s> Diff<'s> {
         let after = Map::new(after, options, level, cuts, cells);
         let workloads = joint::join(&before, &after);
         let kinds = Kinds::of(&before, &after, &workloads);
-        Diff { before, after, workloads, kinds }
+        let spots = spots::spots(&before, &after, &workloads);
+        Diff { before, after, workloads, spots, kinds }
     }
 
     /// A workload's name.
@@ -148,7 +156,7 @@ impl<'s> Diff<'s> {
     }
 
     /// Tells every pair that differs, sources in their order: first what each workload sends to workloads, then what it
-    /// sends out; at the end what comes in.
+    /// sends out; then what comes in; at the end nodes, and pods that are not like the others of their workload.
     pub fn changes(
         &self,
         select: &Select,
@@ -176,7 +184,8 @@ impl<'s> Diff<'s> {
         for destination in (0..self.workloads.len()).filter(|at| !self.is_controller(*at)) {
             self.outside(select, destination, Direction::Ingress, cuts, cells, &mut tell)?;
         }
-        self.entrances(cells, &mut tell)
+        self.entrances(cells, &mut tell)?;
+        self.apart(select, cuts, cells, &mut tell)
     }
 
     /// Tells what the ingress controller may do otherwise.
@@ -187,9 +196,9 @@ impl<'s> Diff<'s> {
     ) -> ControlFlow<()> {
         let (before, after) = (self.before.from_entrances(cells), self.after.from_entrances(cells));
         for (at, joint) in self.workloads.iter().enumerate() {
-            let side = |side: Option<usize>, gets: &BTreeMap<usize, TrafficId>| {
-                let allowed = side.and_then(|at| gets.get(&at)).copied().unwrap_or(Traffics::EMPTY);
-                Entry { allowed, other: None, uniform: true }
+            let side = |side: Option<usize>, gets: &BTreeMap<usize, Entry>| {
+                let entry = side.and_then(|at| gets.get(&at)).copied().unwrap_or(Entry::NOTHING);
+                Entry { uniform: true, ..entry }
             };
             let (before, after) = (side(joint.before, &before), side(joint.after, &after));
             if before != after {

@@ -51,7 +51,7 @@ impl Diff<'_> {
 
 /// The ranges where two lists differ, put together where the difference is the same. Both are sorted and have no overlaps;
 /// what is in neither gets nothing in both.
-fn compared(before: &[Range], after: &[Range]) -> Vec<(IpAddr, IpAddr, TrafficId, TrafficId)> {
+pub(super) fn compared(before: &[Range], after: &[Range]) -> Vec<(IpAddr, IpAddr, TrafficId, TrafficId)> {
     let mut starts: Vec<IpAddr> = Vec::new();
     for (first, last, _) in before.iter().chain(after) {
         starts.push(*first);

@@ -16,6 +16,7 @@ use palisade_model::traffic::Traffic;
 
 use crate::reach::cells::{Cell, CellId, Cells};
 use crate::reach::cuts::Cuts;
+use crate::reach::traffic_set::TrafficId;
 use crate::reach::{Matrix, Reach};
 
 /// What was found equal.
@@ -25,6 +26,17 @@ pub struct Compared {
     pub endpoints: usize,
     /// Whether more source ports are told apart than can be compared: connections that name one are left out.
     pub coarse: bool,
+}
+
+/// What makes two sides different.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Differs {
+    /// Any verdict: also whether what is refused is dropped or answered.
+    InAnyVerdict,
+    /// What is let through after, and not before.
+    InWhatOpens,
+    /// What is let through before, and not after.
+    InWhatCloses,
 }
 
 /// A connection about which the two sides disagree.
@@ -43,6 +55,7 @@ struct Sides<'s> {
     before: Reach<'s>,
     after: Reach<'s>,
     cuts: &'s Cuts,
+    differs: Differs,
 }
 
 /// Endpoints that neither side tells apart: their class before and after.
@@ -53,12 +66,17 @@ struct End {
 }
 
 /// Compares two snapshots that have the same pods, nodes and namespaces, in the same order.
-pub fn compare(before: &Snapshot, after: &Snapshot, options: &Options) -> Result<Compared, Box<Differing>> {
+pub fn compare(
+    before: &Snapshot,
+    after: &Snapshot,
+    options: &Options,
+    differs: Differs,
+) -> Result<Compared, Box<Differing>> {
     let cuts = Cuts::of([before, after]);
     for family in [Family::V4, Family::V6] {
         let mut cells = Cells::new(cuts.line().clone());
         let mut side = |snapshot| Reach::new(snapshot, options, family, &cuts, &mut cells);
-        let sides = Sides { before: side(before), after: side(after), cuts: &cuts };
+        let sides = Sides { before: side(before), after: side(after), cuts: &cuts, differs };
         sides.compare(&mut cells)?;
     }
     let there = before.pods().iter().filter(|pod| !pod.terminated).count();
@@ -87,9 +105,13 @@ impl Sides<'_> {
     /// Everybody, each sort once, in the order of their classes.
     fn ends(&self) -> Vec<End> {
         let snapshot = self.before.snapshot();
-        let end = |who: Who| Some(End { before: self.before.class(who)?, after: self.after.class(who)? });
-        let pods = (0..snapshot.pods().len()).filter_map(|pod| end(Who::Pod(pod)));
-        let nodes = (0..snapshot.nodes().len()).filter_map(|node| end(Who::Node(node)));
+        // The addresses are the same on both sides, and so are the intervals they are in.
+        let ends = |who: Who| {
+            let both = self.before.classes_of(who).zip(self.after.classes_of(who));
+            both.map(|((before, _), (after, _))| End { before, after })
+        };
+        let pods = (0..snapshot.pods().len()).flat_map(|pod| ends(Who::Pod(pod)));
+        let nodes = (0..snapshot.nodes().len()).flat_map(|node| ends(Who::Node(node)));
         // Their intervals are the same: they have the boundaries of both.
         let outside = self.before.outside().zip(self.after.outside());
         let outside = outside.map(|(before, after)| End { before, after });
@@ -132,10 +154,17 @@ impl Sides<'_> {
     ) -> Result<(), Box<Differing>> {
         let [before, after] = cells.map(|cell| all.get(cell));
         let (traffics, line) = (&all.traffics, all.traffics.line());
-        let parts = |cell: Cell| [traffics.set(cell.allow), traffics.set(cell.reject)];
-        let differing = parts(before).into_iter().zip(parts(after)).find_map(|(before, after)| {
-            line.sample(&before.minus(after)).or_else(|| line.sample(&after.minus(before)))
-        });
+        let more =
+            |one: TrafficId, other: TrafficId| line.sample(&traffics.set(one).minus(traffics.set(other)));
+        let (opened, closed) = (|| more(after.allow, before.allow), || more(before.allow, after.allow));
+        let differing = match self.differs {
+            Differs::InWhatOpens => opened(),
+            Differs::InWhatCloses => closed(),
+            Differs::InAnyVerdict => opened()
+                .or_else(closed)
+                .or_else(|| more(after.reject, before.reject))
+                .or_else(|| more(before.reject, after.reject)),
+        };
         let Some(traffic) = differing else { return Ok(()) };
         let source = self.before.sample(source.before, None, self.cuts);
         let destination = self.before.sample(destination.before, Some(source), self.cuts);

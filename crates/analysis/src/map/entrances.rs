@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use palisade_model::cluster::Pod;
+use palisade_model::flow::Who;
 use palisade_model::snapshot::Objects;
 use palisade_model::traffic::PortRange;
 
-use super::{Entry, INGRESS_CONTROLLER, Map, Peer, Row, Select};
+use super::kinds::{Entry, Profile, between};
+use super::{INGRESS_CONTROLLER, Map, Peer, Row, Select};
 use crate::reach::cells::Cells;
-use crate::reach::traffic_set::{TrafficId, TrafficSet, Traffics};
+use crate::reach::traffic_set::{TrafficId, Traffics};
 
 /// Where the ingress controller lives, which is no name that a namespace can have.
 const INGRESS_NAMESPACE: &str = "(ingress controller)";
@@ -33,8 +35,9 @@ pub fn with_ingress_controller(objects: &mut Objects) {
 }
 
 impl Map<'_> {
-    /// For each workload behind an entrance what the ingress controller may send it.
-    pub fn from_entrances(&self, cells: &mut Cells) -> BTreeMap<usize, TrafficId> {
+    /// For each workload behind an entrance what the ingress controller may send it: each pod of it gets what the entrance
+    /// leads to, as far as policies let that pod have it.
+    pub fn from_entrances(&self, cells: &mut Cells) -> BTreeMap<usize, Entry> {
         let Some(controller) = self.workloads.iter().position(|own| own.name.kind == INGRESS_CONTROLLER)
         else {
             return BTreeMap::new();
@@ -43,24 +46,32 @@ impl Map<'_> {
         for (at, workload) in self.workloads.iter().enumerate() {
             workload.pods.iter().for_each(|pod| of_pod[*pod] = Some(at));
         }
-        let mut reached: BTreeMap<usize, TrafficSet> = BTreeMap::new();
+        let mut reached: BTreeMap<usize, TrafficId> = BTreeMap::new();
         for opening in self.snapshot.entrances().iter().flat_map(|entrance| self.snapshot.behind(entrance)) {
-            let Some(workload) = of_pod[opening.pod] else { continue };
             let line = cells.traffics.line();
             let port = line.places(opening.protocol, opening.port..=opening.port, PortRange::ALL);
-            let set = reached.entry(workload).or_default();
-            *set = set.or(&port);
+            let port = cells.traffics.intern(port);
+            let set = reached.entry(opening.pod).or_insert(Traffics::EMPTY);
+            *set = cells.traffics.or(*set, port);
         }
-        let mut gets = BTreeMap::new();
-        for (workload, set) in reached {
-            let asked = cells.traffics.intern(set);
-            let allowed = self.entry(controller, workload, cells).allowed;
-            let allowed = cells.traffics.and(allowed, asked);
-            if allowed != Traffics::EMPTY {
-                gets.insert(workload, allowed);
-            }
+        let mut gets: BTreeMap<usize, (Entry, usize)> = BTreeMap::new();
+        for (pod, asked) in reached {
+            let Some(workload) = of_pod[pod] else { continue };
+            let own: Vec<Profile> = Profile::all(self.snapshot, Who::Pod(pod), &self.reach).collect();
+            let entry = between(self.kinds().profiles(controller), &own, &self.reach, cells);
+            let allowed = cells.traffics.and(entry.unwrap_or(Entry::NOTHING).allowed, asked);
+            let entry = Entry { allowed, other: None, uniform: true };
+            let (known, pods) = gets.entry(workload).or_insert((entry, 0));
+            *known = known.or(entry, cells);
+            *pods += 1;
         }
-        gets
+        let gets = gets.into_iter().filter(|(_, (entry, _))| !entry.is_nothing());
+        // Pods that no entrance leads to get nothing.
+        let told = |(workload, (entry, pods)): (usize, (Entry, usize))| {
+            let uniform = entry.uniform && pods == self.workloads[workload].pods.len();
+            (workload, Entry { uniform, ..entry })
+        };
+        gets.map(told).collect()
     }
 
     /// Tells the rows of the ingress controller.
@@ -70,9 +81,8 @@ impl Map<'_> {
         cells: &mut Cells,
         tell: &mut impl FnMut(&mut Cells, Row) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        for (workload, allowed) in self.from_entrances(cells) {
-            if select.is_meant(self, workload) && select.lets_through(allowed, false, cells) {
-                let entry = Entry { allowed, other: None, uniform: true };
+        for (workload, entry) in self.from_entrances(cells) {
+            if select.is_meant(self, workload) && select.lets_through(entry, cells) {
                 let (source, destination) = (Peer::IngressController, Peer::Workload(workload));
                 tell(cells, Row { source, destination, entry })?;
             }

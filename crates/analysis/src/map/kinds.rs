@@ -1,6 +1,7 @@
 //! Workloads whose pods are of the same classes, and what one kind may send another.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 
 use palisade_model::address::Family;
 use palisade_model::flow::Who;
@@ -27,13 +28,13 @@ pub struct Entry {
 
 /// What a pod is to a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Profile {
+pub struct Profile {
     /// Its class in each family.
-    pub(super) classes: [Option<u32>; 2],
+    pub(crate) classes: [Option<u32>; 2],
     /// Whether it has no address yet, so that it goes along with the other end.
-    pub(super) unaddressed: bool,
+    pub(crate) unaddressed: bool,
     /// Whether its first address is of IPv6.
-    pub(super) six_first: bool,
+    pub(crate) six_first: bool,
 }
 
 /// Two sorts of pods that can meet over a family of addresses, by their classes.
@@ -90,6 +91,42 @@ impl Entry {
     }
 }
 
+// === impl Profile ===
+
+impl Profile {
+    /// Of a pod or a node: more than one where it has several addresses of a family.
+    pub(crate) fn all(
+        snapshot: &Snapshot,
+        who: Who,
+        reach: &[Reach<'_>; 2],
+    ) -> impl Iterator<Item = Profile> + use<> {
+        let addresses: &[IpAddr] = match who {
+            Who::Pod(pod) => &snapshot.pods()[pod].addresses,
+            Who::Node(node) => &snapshot.nodes()[node].addresses,
+            Who::Outside => &[],
+        };
+        let first = Profile {
+            classes: [reach[0].class(who), reach[1].class(who)],
+            unaddressed: addresses.is_empty(),
+            six_first: addresses.first().is_some_and(IpAddr::is_ipv6),
+        };
+        let further: Vec<Profile> = match addresses.len() {
+            0 | 1 => Vec::new(),
+            _ => [0, 1]
+                .into_iter()
+                .flat_map(|family| {
+                    reach[family].classes_of(who).skip(1).map(move |(class, _)| {
+                        let mut other = first;
+                        other.classes[family] = Some(class);
+                        other
+                    })
+                })
+                .collect(),
+        };
+        std::iter::once(first).chain(further)
+    }
+}
+
 // === impl Kinds ===
 
 impl Kinds {
@@ -98,12 +135,8 @@ impl Kinds {
         let mut known: HashMap<Vec<Profile>, u32> = HashMap::new();
         let mut kinds = Kinds { of: Vec::new(), profiles: Vec::new(), hosts: Vec::new() };
         for workload in workloads {
-            let profile = |pod: &usize| Profile {
-                classes: [reach[0].of_pod(*pod), reach[1].of_pod(*pod)],
-                unaddressed: snapshot.pods()[*pod].addresses.is_empty(),
-                six_first: snapshot.pods()[*pod].addresses.first().is_some_and(std::net::IpAddr::is_ipv6),
-            };
-            let mut profiles: Vec<Profile> = workload.pods.iter().map(profile).collect();
+            let of = |pod: &usize| Profile::all(snapshot, Who::Pod(*pod), reach);
+            let mut profiles: Vec<Profile> = workload.pods.iter().flat_map(of).collect();
             profiles.sort_unstable();
             profiles.dedup();
             let fresh = u32::try_from(kinds.profiles.len()).unwrap_or(u32::MAX);
@@ -154,13 +187,8 @@ impl Kinds {
         classes
     }
 
-    /// The pairs of classes that a workload's pods and another's come to, each once.
-    pub fn pairs(&self, source: usize, destination: usize) -> Vec<Pair> {
-        pairs(self.profiles(source), self.profiles(destination))
-    }
-
     /// The different pods of a workload.
-    pub(super) fn profiles(&self, workload: usize) -> &[Profile] {
+    pub(crate) fn profiles(&self, workload: usize) -> &[Profile] {
         &self.profiles[self.of[workload] as usize]
     }
 
@@ -177,15 +205,8 @@ impl Kinds {
 
     /// The same for two kinds.
     pub fn between(&self, source: u32, destination: u32, reach: &[Reach<'_>; 2], cells: &mut Cells) -> Entry {
-        let mut entry: Option<Entry> = None;
-        for from in &self.profiles[source as usize] {
-            for to in &self.profiles[destination as usize] {
-                if let Some(own) = profiles(from, to, reach, cells) {
-                    entry = Some(entry.map_or(own, |entry| entry.or(own, cells)));
-                }
-            }
-        }
-        entry.unwrap_or(Entry::NOTHING)
+        let (from, to) = (&self.profiles[source as usize], &self.profiles[destination as usize]);
+        between(from, to, reach, cells).unwrap_or(Entry::NOTHING)
     }
 
     /// With what two workloads are to each other where pods of the one are the node of pods of the other.
@@ -197,16 +218,22 @@ impl Kinds {
         map: &Map<'_>,
         cells: &mut Cells,
     ) -> Entry {
-        let mut entry = entry;
-        for (source, destination) in near(from, to, map) {
+        let near = near(from, to, map);
+        // Where all of them are near, what others like them may do is of no interest.
+        let pods = map.snapshot.pods();
+        let home = pods[from.pods[0]].node.as_ref();
+        let beside = |pod: &usize| pods[*pod].host_network && pods[*pod].node.as_ref() == home;
+        let all_near = near.len() == to.pods.len() && from.pods.iter().all(beside);
+        let mut entry = if all_near { None } else { Some(entry) };
+        for (source, destination) in near {
             let family = map.snapshot.families((source, None), (destination, None)).first().copied();
             let reach = &map.reach[family.unwrap_or(Family::V4) as usize];
             if let Some(cell) = reach.between(source, destination, cells) {
                 let own = Entry { allowed: allowed(cell, cells), other: None, uniform: true };
-                entry = entry.or(own, cells);
+                entry = Some(entry.map_or(own, |entry| entry.or(own, cells)));
             }
         }
-        entry
+        entry.unwrap_or(Entry::NOTHING)
     }
 }
 
@@ -268,7 +295,7 @@ impl<'m, 's> KindRows<'m, 's> {
 }
 
 /// The pairs of classes that some pods and others come to, each once.
-pub(super) fn pairs(sources: &[Profile], destinations: &[Profile]) -> Vec<Pair> {
+pub(crate) fn pairs(sources: &[Profile], destinations: &[Profile]) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for from in sources {
         for to in destinations {
@@ -287,13 +314,24 @@ pub(super) fn pairs(sources: &[Profile], destinations: &[Profile]) -> Vec<Pair> 
     pairs
 }
 
-/// What one sort of pod may send another. `None` where they have no family in common.
-pub(super) fn profiles(
-    from: &Profile,
-    to: &Profile,
+/// What some sorts of pods may send others. `None` where none of them have a family in common.
+pub(crate) fn between(
+    sources: &[Profile],
+    destinations: &[Profile],
     reach: &[Reach<'_>; 2],
     cells: &mut Cells,
 ) -> Option<Entry> {
+    let mut entry: Option<Entry> = None;
+    for (from, to) in sources.iter().flat_map(|from| destinations.iter().map(move |to| (from, to))) {
+        if let Some(own) = profiles(from, to, reach, cells) {
+            entry = Some(entry.map_or(own, |entry| entry.or(own, cells)));
+        }
+    }
+    entry
+}
+
+/// What one sort of pod may send another. `None` where they have no family in common.
+fn profiles(from: &Profile, to: &Profile, reach: &[Reach<'_>; 2], cells: &mut Cells) -> Option<Entry> {
     let over = |family: usize| -> Option<TrafficId> {
         let (from, to) = (from.classes[family]?, to.classes[family]?);
         let egress = reach[family].side(Direction::Egress, from, to);

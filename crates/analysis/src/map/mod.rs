@@ -26,7 +26,8 @@ use crate::reach::connections::Connections;
 use crate::reach::cuts::Cuts;
 use crate::reach::traffic_set::{TrafficId, Traffics};
 pub use entrances::with_ingress_controller;
-pub use kinds::{Entry, KindRows, Kinds, Pair};
+pub use kinds::{Entry, KindRows, Kinds, Pair, Profile};
+pub(crate) use kinds::{between, pairs};
 pub use nodes::NodeRow;
 pub use select::Select;
 pub use workloads::{EXTERNAL, INGRESS_CONTROLLER, Level, Workload, WorkloadName, workloads};
@@ -112,11 +113,22 @@ impl<'s> Map<'s> {
         cuts: &Cuts,
         cells: &mut Cells,
     ) -> Vec<(IpAddr, IpAddr, TrafficId)> {
+        self.outside_of(&self.kinds.classes(workload, family), direction, family, cuts, cells)
+    }
+
+    /// The same for what some pod of these classes may do.
+    pub(crate) fn outside_of(
+        &self,
+        classes: &[u32],
+        direction: Direction,
+        family: Family,
+        cuts: &Cuts,
+        cells: &mut Cells,
+    ) -> Vec<(IpAddr, IpAddr, TrafficId)> {
         let reach = &self.reach[family as usize];
-        let classes = self.kinds.classes(workload, family);
         let mut runs: Vec<(u32, TrafficId)> = Vec::new();
         for class in classes {
-            let own = of_outside(reach, direction, class, cells);
+            let own = of_outside(reach, direction, *class, cells);
             runs = if runs.is_empty() { own } else { either(&runs, &own, cells) };
         }
         ranges(&runs, reach.outside(), family, cuts)

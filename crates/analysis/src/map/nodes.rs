@@ -4,12 +4,12 @@
 //! policies say. What the other nodes may do is worked out here, nodes with the same answer together.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::ops::ControlFlow;
 
+use palisade_model::flow::Who;
 use palisade_model::policy::Direction;
 
-use super::kinds::{Entry, Pair, Profile, pairs, profiles};
+use super::kinds::{Entry, Pair, Profile, between, pairs};
 use super::{INGRESS_CONTROLLER, Map, Select};
 use crate::reach::cells::Cells;
 
@@ -37,14 +37,13 @@ impl Map<'_> {
         cells: &mut Cells,
         mut tell: impl FnMut(&mut Cells, NodeRow) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let mut sorts: BTreeMap<Profile, Vec<usize>> = BTreeMap::new();
-        for (at, node) in self.snapshot.nodes().iter().enumerate() {
-            let profile = Profile {
-                classes: [self.reach[0].of_node(at), self.reach[1].of_node(at)],
-                unaddressed: node.addresses.is_empty(),
-                six_first: node.addresses.first().is_some_and(IpAddr::is_ipv6),
-            };
-            sorts.entry(profile).or_default().push(at);
+        let mut sorts: BTreeMap<Vec<Profile>, Vec<usize>> = BTreeMap::new();
+        for at in 0..self.snapshot.nodes().len() {
+            let mut profiles: Vec<Profile> =
+                Profile::all(self.snapshot, Who::Node(at), &self.reach).collect();
+            profiles.sort_unstable();
+            profiles.dedup();
+            sorts.entry(profiles).or_default().push(at);
         }
         for workload in 0..self.workloads.len() {
             let controller = self.workloads[workload].name.kind == INGRESS_CONTROLLER;
@@ -53,7 +52,7 @@ impl Map<'_> {
             }
             for direction in Direction::BOTH.into_iter().filter(|direction| select.wants(*direction)) {
                 for row in self.of_nodes(&sorts, workload, direction, cells) {
-                    if !row.entry.is_nothing() && select.lets_through(row.entry.allowed, false, cells) {
+                    if !row.entry.is_nothing() && select.lets_through(row.entry, cells) {
                         tell(cells, row)?;
                     }
                 }
@@ -65,25 +64,19 @@ impl Map<'_> {
     /// The answers that sorts of nodes get, each once.
     fn of_nodes(
         &self,
-        sorts: &BTreeMap<Profile, Vec<usize>>,
+        sorts: &BTreeMap<Vec<Profile>, Vec<usize>>,
         workload: usize,
         direction: Direction,
         cells: &mut Cells,
     ) -> Vec<NodeRow> {
         let mut rows: BTreeMap<Entry, NodeRow> = BTreeMap::new();
         for (sort, nodes) in sorts {
-            let (sort, pods) = (std::slice::from_ref(sort), self.kinds().profiles(workload));
+            let (sort, pods) = (&sort[..], self.kinds().profiles(workload));
             let (from, to) = match direction {
                 Direction::Egress => (pods, sort),
                 Direction::Ingress => (sort, pods),
             };
-            let mut entry: Option<Entry> = None;
-            for (from, to) in from.iter().flat_map(|from| to.iter().map(move |to| (from, to))) {
-                if let Some(own) = profiles(from, to, &self.reach, cells) {
-                    entry = Some(entry.map_or(own, |entry| entry.or(own, cells)));
-                }
-            }
-            let Some(entry) = entry else { continue };
+            let Some(entry) = between(from, to, &self.reach, cells) else { continue };
             let row = rows.entry(entry).or_insert_with(|| NodeRow {
                 nodes: Vec::new(),
                 workload,

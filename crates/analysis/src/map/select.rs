@@ -1,5 +1,6 @@
 //! The rows of a map, one after the other, as far as somebody wants to see them.
 
+use std::net::IpAddr;
 use std::ops::ControlFlow;
 
 use palisade_model::address::Family;
@@ -7,11 +8,11 @@ use palisade_model::policy::Direction;
 use palisade_model::traffic::Traffic;
 use smol_str::SmolStr;
 
-use super::kinds::{Entry, KindRows};
+use super::kinds::{Entry, KindRows, Profile};
 use super::{INGRESS_CONTROLLER, Map, Peer, Row};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
-use crate::reach::traffic_set::{TrafficId, Traffics};
+use crate::reach::traffic_set::TrafficId;
 
 /// Which rows.
 #[derive(Debug, Clone, Default)]
@@ -45,9 +46,14 @@ impl Select {
         self.direction.is_none_or(|wanted| wanted == direction)
     }
 
-    pub(super) fn lets_through(&self, allowed: TrafficId, six: bool, cells: &Cells) -> bool {
+    /// Whether a row lets the traffic through that is asked for: over either family, with the ping of either.
+    pub(super) fn lets_through(&self, entry: Entry, cells: &Cells) -> bool {
+        let place = |traffic, six| cells.traffics.line().place(traffic, six);
+        let holds = |set: TrafficId, place: u32| cells.traffics.set(set).contains(place);
         self.traffic.is_none_or(|traffic| {
-            cells.traffics.set(allowed).contains(cells.traffics.line().place(traffic, six))
+            let places = [place(traffic, false), place(traffic, true)];
+            let sets = [entry.allowed, entry.other.unwrap_or(entry.allowed)];
+            sets.into_iter().any(|set| places.into_iter().any(|place| holds(set, place)))
         })
     }
 }
@@ -84,7 +90,7 @@ impl Map<'_> {
                     entry if source != destination && !self.kinds().is_host(source) => entry,
                     _ => self.entry(source, destination, cells),
                 };
-                if !entry.is_nothing() && select.lets_through(entry.allowed, false, cells) {
+                if !entry.is_nothing() && select.lets_through(entry, cells) {
                     let (source, destination) = (Peer::Workload(source), Peer::Workload(destination));
                     tell(cells, Row { source, destination, entry })?;
                 }
@@ -112,16 +118,28 @@ impl Map<'_> {
         tell: &mut impl FnMut(&mut Cells, Row) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         for family in &select.families {
-            for (first, last, allowed) in self.outside(workload, direction, *family, cuts, cells) {
-                if allowed == Traffics::EMPTY || !select.lets_through(allowed, *family == Family::V6, cells) {
-                    continue;
-                }
+            let mut of = |classes: &[u32]| self.outside_of(classes, direction, *family, cuts, cells);
+            let classes = self.kinds().classes(workload, *family);
+            let (all, each): (_, Vec<_>) = match &classes[..] {
+                [_] => (of(&classes), Vec::new()),
+                several => (of(several), several.iter().map(|class| of(&[*class])).collect()),
+            };
+            // Pods that are not there, in this family, are not like the others either.
+            let absent = |profile: &Profile| profile.classes[*family as usize].is_none();
+            let some_absent = self.kinds().profiles(workload).iter().any(absent);
+            for (first, last, allowed) in all {
                 let (own, range) = (Peer::Workload(workload), Peer::Range(first, last));
                 let (source, destination) = match direction {
                     Direction::Egress => (own, range),
                     Direction::Ingress => (range, own),
                 };
-                let entry = Entry { allowed, other: None, uniform: true };
+                let same =
+                    |run: &(IpAddr, IpAddr, TrafficId)| run.0 <= first && last <= run.1 && run.2 == allowed;
+                let uniform = !some_absent && each.iter().all(|own| own.iter().any(same));
+                let entry = Entry { allowed, other: None, uniform };
+                if !select.lets_through(entry, cells) {
+                    continue;
+                }
                 tell(cells, Row { source, destination, entry })?;
             }
         }

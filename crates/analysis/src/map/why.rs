@@ -4,14 +4,14 @@
 //! for its reasons, and reasons that are the same are put together again. The facts are those of the snapshot, by
 //! reference: how they are said is the printers' business.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use palisade_model::address::Family;
 use palisade_model::flow::Who;
 use palisade_model::policy::{Action, Direction, Policy, Rule};
 
-use super::kinds::{Pair, near};
+use super::kinds::{Pair, Profile, near, pairs};
 use super::{INGRESS_CONTROLLER, Map, Peer, connections, workloads};
 use crate::reach::cells::Cells;
 use crate::reach::connections::Connections;
@@ -146,49 +146,38 @@ impl<'s> Map<'s> {
             }
             Peer::Range(..) => None,
         };
+        let of = |own: Peer| workload(own).map(|own| self.kinds().profiles(own)).unwrap_or_default();
         match (source, destination) {
             (Peer::Range(first, last), own) => {
-                let pair = |family, class, address| Pair {
-                    family,
-                    preferred: true,
-                    source: address,
-                    destination: class,
-                };
-                workload(own).map(|own| self.with_outside(own, first, last, cuts, pair)).unwrap_or_default()
+                self.with_outside(of(own), Direction::Ingress, (first, last), cuts)
             }
             (own, Peer::Range(first, last)) => {
-                let pair = |family, class, address| Pair {
-                    family,
-                    preferred: true,
-                    source: class,
-                    destination: address,
-                };
-                workload(own).map(|own| self.with_outside(own, first, last, cuts, pair)).unwrap_or_default()
+                self.with_outside(of(own), Direction::Egress, (first, last), cuts)
             }
-            (from, to) => match (workload(from), workload(to)) {
-                (Some(from), Some(to)) => self.kinds().pairs(from, to),
-                _ => Vec::new(),
-            },
+            (from, to) => pairs(of(from), of(to)),
         }
     }
 
-    /// Each class of a workload with each interval of a range.
-    fn with_outside(
+    /// Each class of some pods with each interval of a range, seen from the pods.
+    pub(crate) fn with_outside(
         &self,
-        workload: usize,
-        first: IpAddr,
-        last: IpAddr,
+        pods: &[Profile],
+        direction: Direction,
+        (first, last): (IpAddr, IpAddr),
         cuts: &Cuts,
-        pair: impl Fn(Family, u32, u32) -> Pair,
     ) -> Vec<Pair> {
         let family = Family::of(first);
         let reach = &self.reach[family as usize];
         let intervals = reach.of_address(first, cuts)..=reach.of_address(last, cuts);
-        let classes = self.kinds().classes(workload, family);
-        let with = |class: u32| {
-            let pair = &pair;
-            intervals.clone().map(move |address| pair(family, class, address))
+        let classes: BTreeSet<u32> = pods.iter().filter_map(|pod| pod.classes[family as usize]).collect();
+        let pair = |class: u32, address: u32| {
+            let (source, destination) = match direction {
+                Direction::Egress => (class, address),
+                Direction::Ingress => (address, class),
+            };
+            Pair { family, preferred: true, source, destination }
         };
+        let with = |class: u32| intervals.clone().map(move |address| pair(class, address));
         classes.into_iter().flat_map(with).collect()
     }
 

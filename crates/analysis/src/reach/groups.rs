@@ -74,6 +74,8 @@ pub struct Groups<'s> {
     pods: Vec<Option<u32>>,
     /// For each node its group.
     nodes: Vec<Option<u32>>,
+    /// What somebody with several addresses of the family is by those after the first, with the addresses.
+    further: Table<Who, Vec<(u32, IpAddr)>>,
     /// Those with an address, by its interval.
     addressed: Vec<(u32, u32)>,
     /// Of those, whom address blocks mean.
@@ -114,6 +116,7 @@ impl<'s> Groups<'s> {
             outside: 0..0,
             pods: vec![None; snapshot.pods().len()],
             nodes: vec![None; snapshot.nodes().len()],
+            further: Table::default(),
             addressed: Vec::new(),
             in_blocks: Vec::new(),
             labelled: Table::default(),
@@ -163,31 +166,39 @@ impl<'s> Groups<'s> {
                 }
                 let Some(interval) = self.interval(&pod.addresses, cuts, &mut near) else { continue };
                 if let Some((other, place)) = before
+                    && pod.addresses.len() < 2
                     && self.list[place as usize].interval == interval
                     && are_alike(pod, other)
                 {
                     self.pods[at] = Some(place);
                     continue;
                 }
-                let key = PodKey {
-                    labels: asked.labels(&pod.labels),
-                    account: asked.accounts.then_some(&pod.account),
-                    external: pod.external,
-                    interval,
-                    destination: destinations.id(asked.destination(pod)),
+                let mut place = |groups: &mut Self, interval: Option<u32>| {
+                    let key = PodKey {
+                        labels: asked.labels(&pod.labels),
+                        account: asked.accounts.then_some(&pod.account),
+                        external: pod.external,
+                        interval,
+                        destination: destinations.id(asked.destination(pod)),
+                    };
+                    let group =
+                        Group { whose: Whose::Pods(at, namespace), interval, destination: key.destination };
+                    let fresh = number(groups.list.len());
+                    *known.entry(key).or_insert_with_key(|key| {
+                        for label in &key.labels {
+                            groups.labelled.entry(*label).or_default().push(fresh);
+                        }
+                        groups.list.push(group);
+                        fresh
+                    })
                 };
-                let group =
-                    Group { whose: Whose::Pods(at, namespace), interval, destination: key.destination };
-                let fresh = number(self.list.len());
-                let place = *known.entry(key).or_insert_with_key(|key| {
-                    for label in &key.labels {
-                        self.labelled.entry(*label).or_default().push(fresh);
-                    }
-                    self.list.push(group);
-                    fresh
-                });
-                self.pods[at] = Some(place);
-                before = Some((pod, place));
+                let own = place(self, interval);
+                self.pods[at] = Some(own);
+                before = Some((pod, own));
+                for (interval, address) in self.further_intervals(&pod.addresses, cuts) {
+                    let group = place(self, Some(interval));
+                    self.further.entry(Who::Pod(at)).or_default().push((group, address));
+                }
             }
             self.namespaces.push(first..number(self.list.len()));
         }
@@ -210,6 +221,10 @@ impl<'s> Groups<'s> {
             if let Some(interval) = self.interval(&node.addresses, cuts, &mut near) {
                 self.nodes[at] = Some(place(&mut self.list, Some(at), interval));
             }
+            for (interval, address) in self.further_intervals(&node.addresses, cuts) {
+                let group = place(&mut self.list, Some(at), Some(interval));
+                self.further.entry(Who::Node(at)).or_default().push((group, address));
+            }
         }
         for at in pods {
             if let Some(interval) = self.interval(&snapshot.pods()[*at].addresses, cuts, &mut near) {
@@ -227,6 +242,28 @@ impl<'s> Groups<'s> {
             None if addresses.is_empty() => Some(None),
             None => None,
         }
+    }
+
+    /// The other intervals that somebody with several addresses of the family is in, with an address in each.
+    fn further_intervals(&self, addresses: &[IpAddr], cuts: &Cuts) -> Vec<(u32, IpAddr)> {
+        if addresses.len() < 2 {
+            return Vec::new();
+        }
+        let own = addresses.iter().filter(|address| Family::of(**address) == self.family);
+        let mut found: Vec<(u32, IpAddr)> = Vec::new();
+        for address in own {
+            let interval = number(cuts.interval_of(*address));
+            if !found.iter().any(|(known, _)| *known == interval) {
+                found.push((interval, *address));
+            }
+        }
+        found.drain(..found.len().min(1));
+        found
+    }
+
+    /// What somebody with several addresses is by those after the first.
+    pub fn further(&self, who: Who) -> &[(u32, IpAddr)] {
+        self.further.get(&who).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// How many there are.

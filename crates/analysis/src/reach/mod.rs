@@ -26,14 +26,16 @@ mod rows;
 pub mod traffic_set;
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use palisade_model::address::Family;
 use palisade_model::flow::{Party, Who};
 use palisade_model::matching::{Context, Endpoint, Parties};
 use palisade_model::options::{Options, SelfTraffic};
-use palisade_model::policy::Direction;
+use palisade_model::policy::{Direction, Peers};
 use palisade_model::snapshot::Snapshot;
 
 use cells::{CellId, Cells};
@@ -42,7 +44,7 @@ use groups::{DestinationId, Groups, Whose, number};
 pub use matrix::Matrix;
 use members::{Lookup, Spans};
 pub use programs::RuleAt;
-use programs::{Held, PeerSetId, Program, Programs};
+use programs::{Held, Program, Programs};
 use rows::Runner;
 pub use rows::{Decider, Row};
 use traffic_set::{TrafficId, Traffics};
@@ -204,7 +206,13 @@ impl<'s> Reach<'s> {
     ) -> CellId {
         let program = self.classes[class as usize].programs[direction as usize];
         let program = &self.programs[direction as usize][program as usize];
-        let meant = |held: &Held| held.peers == PeerSetId::ANYBODY || names(held.at);
+        // Whom a rule happens to mean of those who are there says nothing about somebody else. What cannot be read denies all.
+        let context = &self.groups.context;
+        let anybody = |at: RuleAt| {
+            let rule = &context.snapshot.policies()[at.policy].rules[at.rule];
+            matches!(rule.peers, Peers::Any) || context.unknown(rule).is_some()
+        };
+        let meant = |held: &Held| anybody(held.at) || names(held.at);
         let active: Vec<u32> =
             (0..).zip(&program.rules).filter(|(_, held)| meant(held)).map(|(at, _)| at).collect();
         self.with_runner(cells, |runner, _| runner.run(program, &active, DestinationId(0), |_, _| {}))
@@ -274,6 +282,19 @@ impl<'s> Reach<'s> {
         }
     }
 
+    /// Everything that a pod or a node is in this family: its class, and the address by which it is that.
+    pub fn classes_of(&self, who: Who) -> impl Iterator<Item = (u32, Option<IpAddr>)> + use<'_> {
+        let addresses: &[IpAddr] = match who {
+            Who::Pod(pod) => &self.snapshot().pods()[pod].addresses,
+            Who::Node(node) => &self.snapshot().nodes()[node].addresses,
+            Who::Outside => &[],
+        };
+        let own = addresses.iter().copied().find(|address| Family::of(*address) == self.family());
+        let further = self.groups.further(who).iter();
+        let further = further.map(|(group, address)| (self.class_of[*group as usize], Some(*address)));
+        self.class(who).map(|class| (class, own)).into_iter().chain(further)
+    }
+
     /// Whether the two are one: nobody can be cut off from itself.
     pub fn is_itself(&self, source: Who, destination: Who) -> bool {
         let context = &self.groups.context;
@@ -321,12 +342,12 @@ impl<'s> Reach<'s> {
 
 /// Puts groups together that every peer set holds or does not hold alike, and that have the same programs.
 ///
-/// Which sets hold a group is a sum of one random number for each of them: two groups with different sets have the same
-/// sum once in 2^128.
+/// Which sets hold a group is a sum of one random number for each of them ([`mark`]): two groups with different sets have
+/// the same sum once in 2^128.
 fn classify(groups: &Groups<'_>, programs: &Programs) -> (Vec<Class>, Vec<u32>) {
     let mut changes: Vec<u128> = vec![0; groups.len() + 1];
     for (set, spans) in (0_u64..).zip(&programs.peer_sets) {
-        let mark = u128::from(mixed(2 * set)) << 64 | u128::from(mixed(2 * set + 1));
+        let mark = mark(set);
         for (first, last) in spans {
             let (start, end) = (*first as usize, *last as usize + 1);
             changes[start] = changes[start].wrapping_add(mark);
@@ -353,6 +374,17 @@ fn classify(groups: &Groups<'_>, programs: &Programs) -> (Vec<Class>, Vec<u32>) 
         class_of.push(class);
     }
     (classes, class_of)
+}
+
+/// A random number for each of many things, so that sums of different ones are different. Policies are written by others, who
+/// could choose them so that sums of numbers they know are the same: nobody knows these before the process runs.
+fn mark(at: u64) -> u128 {
+    static SECRETS: LazyLock<[u64; 2]> = LazyLock::new(|| {
+        let random = RandomState::new();
+        [random.hash_one(0), random.hash_one(1)]
+    });
+    let [high, low] = SECRETS.map(|secret| mixed(mixed(at) ^ secret));
+    u128::from(high) << 64 | u128::from(low)
 }
 
 /// A number that looks like a random one (splitmix64).

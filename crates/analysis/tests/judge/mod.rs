@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use palisade_analysis::reach::Reach;
-use palisade_analysis::reach::cells::Cells;
+use palisade_analysis::reach::cells::{CellId, Cells};
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_model::address::Family;
 use palisade_model::evaluate::evaluate;
@@ -51,7 +51,12 @@ pub fn agrees(snapshot: &Snapshot, options: &Options, ask: Ask) -> usize {
                 }
                 let cell = match (source.0, destination.0) {
                     (Who::Outside, _) | (_, Who::Outside) => reach.cell(source.1, destination.1, &mut cells),
-                    (from, to) => reach.between(from, to, &mut cells).expect("both are there"),
+                    // By another address somebody is still who it is.
+                    (from, to) if reach.is_itself(from, to) => CellId::ALL,
+                    (from, to) if reach.is_own_node(from, to) => {
+                        reach.side(Direction::Egress, source.1, destination.1)
+                    }
+                    _ => reach.cell(source.1, destination.1, &mut cells),
                 };
                 let cell = cells.get(cell);
                 let (allow, reject) = (cells.traffics.set(cell.allow), cells.traffics.set(cell.reject));
@@ -99,15 +104,10 @@ fn reasons_hold(reach: &Reach<'_>, cells: &mut Cells, source: &End, destination:
 
 pub fn ends(reach: &Reach<'_>, cuts: &Cuts) -> Vec<End> {
     let snapshot = reach.snapshot();
-    let own = |addresses: &[IpAddr]| {
-        addresses.iter().copied().find(|address| Family::of(*address) == reach.family())
-    };
     let mut ends: Vec<End> = Vec::new();
-    for (at, pod) in snapshot.pods().iter().enumerate() {
-        ends.extend(reach.of_pod(at).map(|class| (Who::Pod(at), class, own(&pod.addresses))));
-    }
-    for (at, node) in snapshot.nodes().iter().enumerate() {
-        ends.extend(reach.of_node(at).map(|class| (Who::Node(at), class, own(&node.addresses))));
+    let pods = (0..snapshot.pods().len()).map(Who::Pod);
+    for who in pods.chain((0..snapshot.nodes().len()).map(Who::Node)) {
+        ends.extend(reach.classes_of(who).map(|(class, address)| (who, class, address)));
     }
     let hosts: BTreeSet<IpAddr> =
         snapshot.pods().iter().flat_map(|pod| pod.host_addresses.iter().copied()).collect();

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{BufWriter, ErrorKind, Write};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
@@ -17,6 +17,7 @@ use palisade_analysis::map::{
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_analysis::reach::traffic_set::{TrafficId, Traffics};
+use palisade_model::address::Family;
 use palisade_model::nearest::nearest;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
@@ -38,6 +39,8 @@ use crate::print::style::{Look, tame};
 
 /// So many kinds of workloads at most have their reasons in a page, which has them for every pair.
 const MOST_EXPLAINED: usize = 400;
+/// So many intervals of addresses are looked at for that.
+const MOST_LOOKED_AT: usize = 200_000;
 /// So many reasons at most are remembered.
 const REMEMBERED: usize = 1 << 18;
 /// Texts are written away when they are so long.
@@ -102,7 +105,10 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
     facts.ignore_self = select.ignore_self;
     facts.families.clone_from(&select.families);
     facts.explain = match arguments.output {
-        MapOutput::Html => map.kinds().len() <= MOST_EXPLAINED,
+        MapOutput::Html => {
+            let kinds = map.kinds().len();
+            kinds <= MOST_EXPLAINED && kinds.saturating_mul(cuts.len(Family::V4)) <= MOST_LOOKED_AT
+        }
         _ => arguments.explain,
     };
     let printer: Box<dyn Printer<'_>> = match arguments.output {
@@ -185,6 +191,13 @@ fn no_such<'n>(what: &str, name: &str, place: &str, there: impl Iterator<Item = 
     format!("{what} {name} in {place}{help}")
 }
 
+/// What reasons are remembered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum About {
+    Kind(u32),
+    Range(IpAddr, IpAddr),
+}
+
 /// Rows on their way to standard output.
 struct Telling<'t, 's> {
     map: &'t Map<'s>,
@@ -193,7 +206,7 @@ struct Telling<'t, 's> {
     printer: Box<dyn Printer<'t> + 't>,
     progress: Progress,
     said: HashMap<TrafficId, Rc<Said>>,
-    reasons: HashMap<(u32, u32), Rc<[Why<'t>]>>,
+    reasons: HashMap<(About, About), Rc<[Why<'t>]>>,
     /// No reasons.
     silence: Rc<[Why<'t>]>,
     summary: Summary,
@@ -316,7 +329,13 @@ impl<'t, 's: 't> Telling<'t, 's> {
         // Workloads of a kind have the same reasons, unless it matters where their pods run, or that they are one.
         let key = match (source, destination) {
             (Peer::Workload(from), Peer::Workload(to)) if from != to && !kinds.is_host(from) => {
-                Some((kinds.kind(from), kinds.kind(to)))
+                Some((About::Kind(kinds.kind(from)), About::Kind(kinds.kind(to))))
+            }
+            (Peer::Workload(from), Peer::Range(first, last)) => {
+                Some((About::Kind(kinds.kind(from)), About::Range(first, last)))
+            }
+            (Peer::Range(first, last), Peer::Workload(to)) => {
+                Some((About::Range(first, last), About::Kind(kinds.kind(to))))
             }
             _ => None,
         };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use palisade_analysis::diff::{Diff, Findings, Select};
+use palisade_analysis::diff::{Beyond, Diff, Findings, Select};
 use palisade_analysis::lint::dangling;
 use palisade_analysis::map::{Level, Map, connections};
 use palisade_analysis::query::{Answer, Must, Query, answer};
@@ -202,8 +202,16 @@ fn compared(
     let mut out = format!("{sign}  {} is {verb} {name}\n", input::describe(&arguments.input.files));
     if !holds {
         let names = (name, input::describe(&arguments.input.files));
-        let facts =
-            Facts { diff: &diff, findings: &findings, select: &select, cuts: &cuts, names, most: Some(20) };
+        let facts = Facts {
+            diff: &diff,
+            findings: &findings,
+            beyond: &Beyond::default(),
+            problems: &[],
+            select: &select,
+            cuts: &cuts,
+            names,
+            most: Some(20),
+        };
         out.push_str(&text(&facts, &cells, look));
     }
     (holds, out)

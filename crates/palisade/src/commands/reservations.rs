@@ -56,7 +56,9 @@ pub fn reservations(found: &[Diagnostic], look: Look) -> String {
         .partition(|diagnostic| LEFT_OUT.contains(&diagnostic.code.id) || loses_an_object(diagnostic));
     let mut out = String::new();
     let mut say = |problems: &[&Diagnostic], what: &str| {
-        let Some(first) = problems.first() else { return };
+        // What is wrong weighs more than what is only unknown.
+        let wrong = problems.iter().find(|problem| problem.is_error());
+        let Some(first) = wrong.or(problems.first()) else { return };
         let at = first.location.as_ref().map(|at| format!("{at}: ")).unwrap_or_default();
         let more = match problems.len() {
             1 => String::new(),

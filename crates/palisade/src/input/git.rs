@@ -3,6 +3,7 @@
 //! The `git` of the machine is asked, as its user would ask it: it knows the repository's formats, where its objects are
 //! and who may read them. Files are chosen as they would be from a folder.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Component, Path};
 use std::process::{Command, Output, Stdio};
@@ -17,19 +18,73 @@ struct Blob {
     id: String,
 }
 
-/// Reads every path as it is in a revision. A path that is not there has no manifests there.
-pub fn read(revision: &str, paths: &[String]) -> Result<Input, String> {
+/// Reads every path as it is in a revision, and says which ones are there. One that is not has no manifests there.
+pub fn read(revision: &str, paths: &[String], there: &mut [bool]) -> Result<Input, String> {
     let commit = commit(revision)?;
     let mut input = Input::default();
     let mut blobs = Vec::new();
-    for path in paths {
-        list(&commit, path, &mut blobs)?;
+    for (path, there) in paths.iter().zip(there) {
+        *there |= list(&commit, path, &mut blobs)?;
     }
     if blobs.len() > MAX_FILES {
         return Err(format!("more than {MAX_FILES} files in {revision}"));
     }
     texts(revision, &blobs, &mut input)?;
     Ok(input)
+}
+
+/// Reads every path as it is in the working tree, without the files that git is told to ignore.
+pub fn read_working_tree(paths: &[String]) -> Result<Input, String> {
+    let mut input = Input::default();
+    for path in paths.iter().filter(|path| Path::new(path).exists()) {
+        if !Path::new(path).is_dir() {
+            input.add(std::slice::from_ref(path));
+            continue;
+        }
+        let output = git(&["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", path])?;
+        if !output.status.success() {
+            return Err(format!("cannot list {path}: {}", said(&output)));
+        }
+        let names: BTreeSet<String> = output
+            .stdout
+            .split(|byte| *byte == 0)
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .filter(|name| is_manifest(Path::new(name)) && !is_hidden(name, path))
+            // What is deleted and not yet committed so is still listed.
+            .filter(|name| Path::new(name).is_file())
+            .collect();
+        let names: Vec<String> = names.into_iter().collect();
+        if names.len() > MAX_FILES {
+            return Err(format!("more than {MAX_FILES} files in {path}"));
+        }
+        input.add_found(&names);
+    }
+    Ok(input)
+}
+
+/// The last commit that two revisions have in common.
+pub fn merge_base(one: &str, other: &str) -> Result<String, String> {
+    let (from, to) = (commit(one)?, commit(other)?);
+    let output = git(&["merge-base", &from, &to])?;
+    let base = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    match output.status.success() && !base.is_empty() {
+        // As short as people write them.
+        true => Ok(base.chars().take(12).collect()),
+        false => Err(format!(
+            "{one} and {other} have no commit in common{}",
+            if is_shallow() {
+                ": the clone is shallow, fetch more of it (git fetch --unshallow)"
+            } else {
+                ""
+            }
+        )),
+    }
+}
+
+/// Whether only a part of the history is here.
+fn is_shallow() -> bool {
+    git(&["rev-parse", "--is-shallow-repository"])
+        .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim() == "true")
 }
 
 /// The commit that a revision means.
@@ -52,12 +107,19 @@ fn commit(revision: &str) -> Result<String, String> {
         git(&["for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags", "refs/remotes"])?;
     let names = String::from_utf8_lossy(&names.stdout).into_owned();
     let near = palisade_model::nearest::nearest(revision, names.lines()).join(", ");
-    let help = if near.is_empty() { String::new() } else { format!("\n  did you mean {near}?") };
+    let help = match near.is_empty() {
+        _ if is_shallow() => {
+            "\n  the clone is shallow: fetch that revision first (git fetch origin NAME, or fetch-depth: 0)"
+                .to_owned()
+        }
+        true => String::new(),
+        false => format!("\n  did you mean {near}?"),
+    };
     Err(format!("no git revision {revision}{help}"))
 }
 
-/// The files below a path that would be read from a folder.
-fn list(commit: &str, path: &str, blobs: &mut Vec<Blob>) -> Result<(), String> {
+/// The files below a path that would be read from a folder. Says whether anything is there.
+fn list(commit: &str, path: &str, blobs: &mut Vec<Blob>) -> Result<bool, String> {
     let output = git(&["ls-tree", "-r", "-z", commit, "--", path])?;
     if !output.status.success() {
         return Err(format!("cannot list {path}: {}", said(&output)));
@@ -78,7 +140,8 @@ fn list(commit: &str, path: &str, blobs: &mut Vec<Blob>) -> Result<(), String> {
             blobs.push(Blob { path: name.to_owned(), id: id.to_owned() });
         }
     }
-    Ok(())
+    // The whole of a repository is there even where it is empty.
+    Ok(!output.stdout.is_empty() || path == ".")
 }
 
 /// Whether a part of the name below the path that was asked for begins with a dot.

@@ -112,8 +112,7 @@ impl Sets {
         if self.list.len() <= 128 {
             return 1 << at;
         }
-        let half = |seed: u64| crate::reach::mixed(2 * u64::from(at) + seed);
-        u128::from(half(0)) << 64 | u128::from(half(1))
+        crate::reach::mark(at.into())
     }
 }
 

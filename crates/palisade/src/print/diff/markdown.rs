@@ -5,6 +5,7 @@ use std::fmt::Write;
 use palisade_analysis::diff::{Deciding, grouped};
 use palisade_analysis::map::{WorkloadName, connections};
 use palisade_analysis::reach::cells::Cells;
+use palisade_model::diagnostic::Diagnostic;
 
 use super::{Facts, words};
 use crate::print::diagnostics::plural;
@@ -13,18 +14,24 @@ use crate::print::diagnostics::plural;
 const SHOWN: usize = 20;
 /// How many rows there are at most: a comment has a limit.
 const MOST: usize = 200;
+/// How many problems of the input are listed.
+const MOST_PROBLEMS: usize = 10;
 
 /// All of it.
 pub fn markdown(facts: &Facts<'_, '_>, cells: &Cells) -> String {
     let mut out = String::new();
     let (before, after) = (escaped(&facts.names.0), escaped(&facts.names.1));
     let _ = writeln!(out, "### Network policy: {}\n", words::headline(facts).to_lowercase());
-    if facts.findings.list.is_empty() {
+    problems(facts, &mut out);
+    if facts.findings.list.is_empty() && !facts.is_about_nobody() {
         let _ = writeln!(
             out,
-            "Everything that could connect from `{before}` to `{after}` still can, and nothing else ({}).",
+            "What could connect in {before} can in {after}, and nothing else can ({}).",
             words::compared(facts)
         );
+    }
+    for line in words::beyond(facts) {
+        let _ = writeln!(out, "\n{}", escaped(&line));
     }
     let mut rows = Vec::new();
     for finding in &facts.findings.list {
@@ -32,16 +39,16 @@ pub fn markdown(facts: &Facts<'_, '_>, cells: &Cells) -> String {
         for (sources, destinations) in grouped(&finding.pairs) {
             rows.push(format!(
                 "| {} | {} | {} | {traffic} | {} | {} |",
-                if finding.opens { "🟢 **opens**" } else { "🔴 **closes**" },
+                if finding.opens { "⚠️ **opens**" } else { "🔒 **closes**" },
                 escaped(&words::ends(&sources, facts.diff)),
                 escaped(&words::ends(&destinations, facts.diff)),
-                reasons(&finding.after),
                 reasons(&finding.before),
+                reasons(&finding.after),
             ));
         }
     }
     let table = |rows: &[String], out: &mut String| {
-        let _ = writeln!(out, "| | from | to | traffic | now | before |\n|---|---|---|---|---|---|");
+        let _ = writeln!(out, "| | from | to | traffic | before | now |\n|---|---|---|---|---|---|");
         for row in rows {
             let _ = writeln!(out, "{row}");
         }
@@ -71,6 +78,27 @@ pub fn markdown(facts: &Facts<'_, '_>, cells: &Cells) -> String {
         let _ = writeln!(out, "\n<sub>{} → {}; {}.</sub>", before, after, words::compared(facts));
     }
     out
+}
+
+/// What of the input makes the answer less sure: a reader of the comment sees no standard error.
+fn problems(facts: &Facts<'_, '_>, out: &mut String) {
+    if facts.problems.is_empty() {
+        return;
+    }
+    let (wrong, doubtful): (Vec<&Diagnostic>, Vec<_>) =
+        facts.problems.iter().partition(|problem| problem.is_error());
+    let _ = writeln!(
+        out,
+        "> [!WARNING]\n> Not everything could be read as it is meant, so the cluster may say otherwise:"
+    );
+    for problem in wrong.iter().chain(&doubtful).take(MOST_PROBLEMS) {
+        let at = problem.location.as_ref().map(|at| format!(" `{}:{}`", at.file.replace('`', "'"), at.line));
+        let _ = writeln!(out, "> - {}{}", escaped(&problem.message), at.unwrap_or_default());
+    }
+    if facts.problems.len() > MOST_PROBLEMS {
+        let _ = writeln!(out, "> - … and {} more", facts.problems.len() - MOST_PROBLEMS);
+    }
+    out.push('\n');
 }
 
 fn reasons(deciders: &[Deciding]) -> String {

@@ -16,8 +16,9 @@ pub use markdown::markdown;
 pub use sarif::sarif;
 pub use text::text;
 
-use palisade_analysis::diff::{Diff, Findings, Select};
+use palisade_analysis::diff::{Beyond, Diff, Findings, Select};
 use palisade_analysis::reach::cuts::Cuts;
+use palisade_model::diagnostic::Diagnostic;
 
 /// What is printed.
 #[derive(Debug)]
@@ -26,6 +27,10 @@ pub struct Facts<'d, 's> {
     pub diff: &'d Diff<'s>,
     /// What opens and closes.
     pub findings: &'d Findings,
+    /// What would become of pods that are not there, where nothing opens or closes for those that are.
+    pub beyond: &'d Beyond,
+    /// What of the input makes the answer less sure.
+    pub problems: &'d [Diagnostic],
     /// Which changes are told.
     pub select: &'d Select,
     /// The boundaries of addresses.
@@ -40,6 +45,11 @@ impl Facts<'_, '_> {
     /// How many workloads there are, on either side.
     fn workloads(&self) -> usize {
         self.diff.written().count()
+    }
+
+    /// Whether there is nobody whose connections could be compared.
+    fn is_about_nobody(&self) -> bool {
+        self.diff.written().next().is_none()
     }
 
     /// How many pairs of them.

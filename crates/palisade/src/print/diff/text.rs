@@ -30,6 +30,13 @@ pub fn text(facts: &Facts<'_, '_>, cells: &Cells, look: Look) -> String {
             facts.findings.left_out
         );
     }
+    for line in words::beyond(facts) {
+        let mut lines = wrap(&line, look.width.saturating_sub(4)).into_iter();
+        let _ = writeln!(out, "\n  {}", lines.next().unwrap_or_default());
+        for line in lines {
+            let _ = writeln!(out, "    {line}");
+        }
+    }
     let mut moved = |what: &str, names: &mut dyn Iterator<Item = &WorkloadName>| {
         let names: Vec<String> = names.map(|name| format!("{name} ({})", name.kind)).collect();
         if !names.is_empty() {
@@ -53,7 +60,7 @@ fn one(finding: &Finding, facts: &Facts<'_, '_>, cells: &Cells, look: Look, out:
             let _ = writeln!(out, "          {line}");
         }
     }
-    for (when, deciders) in [("now   ", &finding.after), ("before", &finding.before)] {
+    for (when, deciders) in [("before", &finding.before), ("now   ", &finding.after)] {
         for (words, at) in words::decided(deciders) {
             let at = at.map(|at| format!("   {}:{}", at.file, at.line)).unwrap_or_default();
             let _ = writeln!(out, "          {} {words}{}", look.quiet(when), look.quiet(&at));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use palisade_analysis::diff::{By, Deciding, Diff, Peer};
-use palisade_model::diagnostic::Location;
+use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::policy::Action;
 
 use super::Facts;
@@ -18,11 +18,17 @@ pub fn ends(peers: &[Peer], diff: &Diff<'_>) -> String {
     let mut ranges = Vec::new();
     let mut workloads: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let mut controller = false;
+    let (mut nodes, mut pods) = (Vec::new(), Vec::new());
     for peer in peers {
         match peer {
             Peer::Workload(at) => workloads.entry(&diff.name(*at).namespace).or_default().push(*at),
             Peer::Range(first, last) => ranges.push((*first, *last)),
             Peer::IngressController => controller = true,
+            Peer::Spot(at) => {
+                let spot = &diff.spots[*at];
+                let of = if spot.of.is_some() { &mut pods } else { &mut nodes };
+                of.extend(spot.names.iter().map(String::as_str));
+            }
         }
     }
     let mut names: Vec<String> = Vec::new();
@@ -38,6 +44,14 @@ pub fn ends(peers: &[Peer], diff: &Diff<'_>) -> String {
                 names.extend(members.iter().map(|at| name(*at, diff)));
             }
         }
+    }
+    names.extend(pods.iter().map(|pod| format!("pod {pod}")));
+    let every = nodes.len() == diff.after.snapshot.nodes().len();
+    match nodes.len() {
+        0 => {}
+        1 => names.push(format!("node {}", nodes[0])),
+        _ if every => names.push("every node".to_owned()),
+        count => names.push(format!("nodes {} and {} more", nodes[0], count - 1)),
     }
     names.extend(controller.then(|| "ingress controller".to_owned()));
     names.extend((!ranges.is_empty()).then(|| outside(&ranges)));
@@ -93,7 +107,7 @@ fn words(one: &Deciding) -> String {
             ),
         },
         By::Nobody => format!("{side} allowed: nothing restricts it"),
-        By::Absent => "the workload was not there".to_owned(),
+        By::Absent => "the workload is not there".to_owned(),
     }
 }
 
@@ -112,6 +126,15 @@ pub fn headline(facts: &Facts<'_, '_>) -> String {
     let verb =
         |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
     match (opened, closed) {
+        (0, 0) if facts.beyond.named_opened.is_some() || facts.beyond.named_closed.is_some() => {
+            "Different for names whose addresses are not known".to_owned()
+        }
+        (0, 0) if facts.is_about_nobody() && facts.beyond.proof.is_none() => {
+            "Different for pods there could be".to_owned()
+        }
+        (0, 0) if facts.problems.iter().any(Diagnostic::is_error) => {
+            "No difference in what could be read".to_owned()
+        }
         (0, 0) => "No difference".to_owned(),
         (opened, 0) => verb(opened, "connection opens", "connections open"),
         (0, closed) => verb(closed, "connection closes", "connections close"),
@@ -126,10 +149,55 @@ pub fn headline(facts: &Facts<'_, '_>) -> String {
 /// What was compared.
 pub fn compared(facts: &Facts<'_, '_>) -> String {
     format!(
-        "{}, {} pairs and all addresses compared",
+        "{}, {} {} and all addresses compared",
         plural(facts.workloads(), "workload"),
-        grouped_digits(facts.pairs())
+        grouped_digits(facts.pairs()),
+        if facts.pairs() == 1 { "pair" } else { "pairs" },
     )
+}
+
+/// What is to be said of pods that are not there, a line each.
+pub fn beyond(facts: &Facts<'_, '_>) -> Vec<String> {
+    let beyond = facts.beyond;
+    let mut lines = Vec::new();
+    if facts.is_about_nobody() && facts.findings.list.is_empty() {
+        lines.push(match &beyond.proof {
+            Some(_) => {
+                "There are no workloads on either side: the policies say the same of any pods there could be."
+                    .to_owned()
+            }
+            None => {
+                "There are no workloads on either side; -f adds those of the cluster. Of pods there could be:"
+                    .to_owned()
+            }
+        });
+    } else if beyond.named_opened.is_some() || beyond.named_closed.is_some() {
+        lines.push(
+            "Addresses of names are not known here; --dns NAME=IP says them. Whatever they are:".to_owned(),
+        );
+        for (verb, found) in [("opens", &beyond.named_opened), ("closes", &beyond.named_closed)] {
+            lines.extend(found.as_ref().map(|found| format!("{verb}, e.g. {}", found.flow)));
+        }
+        return lines;
+    } else if beyond.opened.is_some() || beyond.closed.is_some() {
+        lines.push(
+            "Nothing changes for the workloads that are there, but for pods that are not there yet:"
+                .to_owned(),
+        );
+    }
+    for (verb, found) in [("opens", &beyond.opened), ("closes", &beyond.closed)] {
+        lines.extend(found.as_ref().map(|found| format!("{verb}, e.g. {}", found.flow)));
+    }
+    lines.extend(beyond.refused.as_ref().map(|found| {
+        format!("Nothing opens or closes; what is refused is refused in another way, e.g. {found}.")
+    }));
+    lines.extend(
+        beyond
+            .conditions
+            .as_ref()
+            .map(|rule| format!("The conditions of {rule} on layer 7 are others: they are not compared.")),
+    );
+    lines
 }
 
 fn grouped_digits(number: usize) -> String {

@@ -9,9 +9,9 @@ use std::net::IpAddr;
 
 use palisade_model::address::{Block, next, previous};
 use palisade_model::cluster::{ContainerPort, NAMESPACE_NAME_LABEL, Namespace, Node, Pod};
-use palisade_model::label::Labels;
+use palisade_model::label::{Labels, Operator, Selector};
 use palisade_model::policy::DomainName;
-use palisade_model::snapshot::Objects;
+use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::traffic::Protocol;
 use smol_str::{SmolStr, format_smolstr};
 
@@ -30,6 +30,8 @@ const LEAST_SORTS: usize = 20;
 const MOST_NODES: usize = 200;
 /// As many clusters are made up.
 const MOST_CLUSTERS: usize = 16;
+/// Begins the names of namespaces that are not mentioned by name.
+const MADE_UP: &str = "palisade-";
 /// Values that nobody mentions.
 const OTHERS: [&str; 2] = ["palisade-other", "palisade-another"];
 /// A service account that nobody mentions.
@@ -47,8 +49,36 @@ const WITH_PORTS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
 pub struct Universe {
     /// The clusters, without policies.
     pub clusters: Vec<Objects>,
+    /// A name for each that is mentioned, with addresses.
+    pub names: BTreeMap<String, Vec<IpAddr>>,
     /// Whether there were too many combinations to have all of them.
     pub bounded: bool,
+}
+
+/// Who is meant by a pod of a cluster that nobody has: `a pod with app=db of shop`.
+pub fn describe(snapshot: &Snapshot, pod: usize, address: Option<IpAddr>) -> String {
+    let (own, home) = (&snapshot.pods()[pod], snapshot.namespace_of(pod));
+    let listed = |labels: &Labels| {
+        let told = labels.iter().filter(|(key, _)| *key != NAMESPACE_NAME_LABEL);
+        let told = told.map(|(key, value)| match OTHERS.contains(&value) {
+            true => format!("another {key}"),
+            false => format!("{key}={value}"),
+        });
+        told.collect::<Vec<_>>().join(", ")
+    };
+    let what = if own.external { "an external entity" } else { "a pod" };
+    let labels = match listed(&own.labels) {
+        none if none.is_empty() => "without labels".to_owned(),
+        some => format!("with {some}"),
+    };
+    let namespace = match (home.name.starts_with(MADE_UP), listed(&home.labels)) {
+        (false, none) if none.is_empty() => home.name.to_string(),
+        (false, some) => format!("{} with {some}", home.name),
+        (true, none) if none.is_empty() => "another namespace".to_owned(),
+        (true, some) => format!("a namespace with {some}"),
+    };
+    let address = address.map(|address| format!(" at {address}")).unwrap_or_default();
+    format!("{what} {labels} of {namespace}{address}")
 }
 
 // === impl Universe ===
@@ -78,7 +108,7 @@ impl Universe {
             }
         }
         let rounds = named.values().map(Vec::len).max().unwrap_or(1).max(1);
-        bounded |= rounds > MOST_CLUSTERS;
+        bounded |= rounds > MOST_CLUSTERS || mentions.named_ports.len() > MOST_NAMED;
         let nodes = nodes(mentions, &mut bounded);
         let cluster = |round: usize| {
             let mut namespaces: Vec<(SmolStr, Labels)> = Vec::new();
@@ -86,9 +116,9 @@ impl Universe {
                 namespaces.push((name.clone(), all[round % all.len()].clone()));
             }
             for (at, labels) in nameless.iter().enumerate() {
-                namespaces.push((format_smolstr!("palisade-{at}"), labels.clone()));
+                namespaces.push((format_smolstr!("{MADE_UP}{at}"), labels.clone()));
                 if mentions.own {
-                    namespaces.push((format_smolstr!("palisade-{at}-twin"), labels.clone()));
+                    namespaces.push((format_smolstr!("{MADE_UP}{at}-twin"), labels.clone()));
                 }
             }
             Objects {
@@ -103,7 +133,7 @@ impl Universe {
             }
         };
         let clusters = (0..rounds.min(MOST_CLUSTERS)).map(cluster).collect();
-        Universe { clusters, bounded }
+        Universe { clusters, names, bounded }
     }
 }
 
@@ -132,12 +162,7 @@ fn sorts(
     let exact = count.is_some_and(|count| count <= most);
     let mut seen = BTreeSet::new();
     let mut sorts = Vec::new();
-    let mut add = |choice: &dyn Fn(usize) -> usize| {
-        let labels = options
-            .iter()
-            .enumerate()
-            .filter_map(|(at, (key, options))| Some((key.clone(), options[choice(at)].clone()?)));
-        let labels = Labels::new(labels);
+    let mut add_labels = |labels: Labels| {
         let told: Vec<bool> = labelled.selectors.iter().map(|selector| selector.matches(&labels)).collect();
         let values: Vec<Option<SmolStr>> =
             compared.iter().map(|key| labels.get(key).map(SmolStr::from)).collect();
@@ -146,6 +171,18 @@ fn sorts(
         if seen.insert((told, values, name)) {
             sorts.push(labels);
         }
+    };
+    // Whom each selector asks for comes first, and is there however many others there are.
+    for selector in labelled.selectors.iter().take(sorts_at_most) {
+        add_labels(asked_for(selector, compared));
+    }
+    let own = labelled.selectors.len().min(sorts_at_most);
+    let mut add = |choice: &dyn Fn(usize) -> usize| {
+        let labels = options
+            .iter()
+            .enumerate()
+            .filter_map(|(at, (key, options))| Some((key.clone(), options[choice(at)].clone()?)));
+        add_labels(Labels::new(labels));
     };
     if exact {
         for number in 0..count.unwrap_or(0) {
@@ -175,10 +212,31 @@ fn sorts(
     }
     if sorts.len() > sorts_at_most {
         *bounded = true;
-        let step = sorts.len().div_ceil(sorts_at_most);
-        sorts = sorts.into_iter().step_by(step).collect();
+        let rest = sorts.split_off(own.min(sorts.len()));
+        let step = rest.len().div_ceil(sorts_at_most.saturating_sub(sorts.len()).max(1));
+        sorts.extend(rest.into_iter().step_by(step.max(1)));
     }
     sorts
+}
+
+/// Labels that a selector matches, and no more than that, unless it contradicts itself.
+fn asked_for(selector: &Selector, compared: &BTreeSet<SmolStr>) -> Labels {
+    let mut labels: BTreeMap<SmolStr, SmolStr> = BTreeMap::new();
+    let other = SmolStr::new_static(OTHERS[0]);
+    for requirement in selector.requirements() {
+        let value = match &requirement.operator {
+            Operator::In(values) => values.iter().next().cloned(),
+            Operator::Exists => Some(other.clone()),
+            _ => None,
+        };
+        if let Some(value) = value {
+            labels.entry(requirement.key.clone()).or_insert(value);
+        }
+    }
+    for key in compared {
+        labels.entry(key.clone()).or_insert_with(|| other.clone());
+    }
+    Labels::new(labels)
 }
 
 /// Pods of every sort in every namespace: without an address, with one, and with ports that have names.

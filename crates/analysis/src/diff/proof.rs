@@ -1,0 +1,229 @@
+//! Whether two sets of policies give the same verdicts: for the pods that there are, and for pods that there could be.
+//!
+//! [`compare`] answers it for one cluster. Here that is asked about clusters that are made up ([`universe`]): policies tell
+//! endpoints apart by labels, namespaces, accounts, addresses and names, and by nothing else. So for everything that any
+//! policy of either side asks for, there is an endpoint in these that has it, one that has something else there and one
+//! that has nothing. Where that would be too many, the proof says so.
+
+mod mentions;
+mod universe;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use palisade_model::flow::{Flow, Party, Who};
+use palisade_model::options::Options;
+use palisade_model::policy::{Layer7, Peer, Peers, Policy, Rule};
+use palisade_model::snapshot::{Objects, Snapshot};
+use palisade_model::trace::Verdict;
+use rayon::prelude::*;
+
+use super::{Compared, Differing, Differs, compare};
+use mentions::Mentions;
+use universe::Universe;
+
+/// Both sides say the same, of every connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Proof {
+    /// Between so many endpoints, and with every address outside.
+    pub endpoints: usize,
+    /// Whether there were too many combinations of labels to have an endpoint for each, or too many source ports.
+    pub bounded: bool,
+}
+
+/// A connection about which the two sides disagree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counterexample {
+    /// The connection, in words.
+    pub flow: String,
+    /// What becomes of it by the first side.
+    pub before: Verdict,
+    /// What becomes of it by the second.
+    pub after: Verdict,
+}
+
+/// What two sets of policies say otherwise of pods that are not there.
+#[derive(Debug, Clone, Default)]
+pub struct Beyond {
+    /// What was compared, where nothing differs.
+    pub proof: Option<Proof>,
+    /// A connection that opens.
+    pub opened: Option<Counterexample>,
+    /// A connection that closes.
+    pub closed: Option<Counterexample>,
+    /// Where nothing opens or closes: a connection that is refused otherwise.
+    pub refused: Option<Counterexample>,
+    /// A rule whose conditions on layer 7 differ, which no verdict tells of.
+    pub conditions: Option<String>,
+    /// What opens for pods that are there, towards a name whose addresses are not known.
+    pub named_opened: Option<Counterexample>,
+    /// And what closes.
+    pub named_closed: Option<Counterexample>,
+}
+
+// === impl Beyond ===
+
+impl Beyond {
+    /// Of two sides; of the policies, tiers, groups and services of either, and of whoever is there.
+    pub fn of(before: &Objects, after: &Objects, there: Option<&Objects>) -> Self {
+        let mut beyond = Beyond::of_anybody(before, after);
+        if beyond.proof.is_none()
+            && let Some(there) = there
+            && is_about_names([before, after])
+        {
+            let differs =
+                |differs| proven_in(before, after, Some(there), false, differs).err().map(|found| *found);
+            beyond.named_opened = differs(Differs::InWhatOpens);
+            beyond.named_closed = differs(Differs::InWhatCloses);
+        }
+        beyond
+    }
+
+    fn of_anybody(before: &Objects, after: &Objects) -> Self {
+        let conditions = other_conditions(before, after);
+        let differs = |differs| proven_for_anybody(before, after, differs).err().map(|found| *found);
+        match proven_for_anybody(before, after, Differs::InAnyVerdict) {
+            Ok(proof) => Beyond { proof: Some(proof), conditions, ..Beyond::default() },
+            Err(first) => {
+                let opened = differs(Differs::InWhatOpens);
+                let closed = differs(Differs::InWhatCloses);
+                let refused = (opened.is_none() && closed.is_none()).then_some(*first);
+                Beyond { opened, closed, refused, conditions, ..Beyond::default() }
+            }
+        }
+    }
+}
+
+/// Whether a rule is about DNS names.
+pub fn is_about_names<'o>(sides: impl IntoIterator<Item = &'o Objects>) -> bool {
+    let named = |peers: &Peers| match peers {
+        Peers::Of(peers) => peers.iter().any(|peer| matches!(peer, Peer::Names(_))),
+        Peers::Any => false,
+    };
+    let rules = sides.into_iter().flat_map(|side| &side.policies).flat_map(|policy| &policy.rules);
+    rules.into_iter().any(|rule| named(&rule.peers))
+}
+
+/// The first rule that has other conditions on one side than on the other.
+fn other_conditions(before: &Objects, after: &Objects) -> Option<String> {
+    let of = |side: &'_ Objects| -> BTreeMap<String, Vec<Layer7>> {
+        let rules =
+            side.policies.iter().flat_map(|policy| policy.rules.iter().map(move |rule| (policy, rule)));
+        let conditional = rules.filter(|(_, rule)| !rule.layer7.is_empty());
+        let named = |(policy, rule): (&Policy, &Rule)| {
+            let name = format!("{} rule {} of {}", rule.direction.as_str(), rule.index, policy.object);
+            (name, rule.layer7.clone())
+        };
+        conditional.map(named).collect()
+    };
+    let (before, after) = (of(before), of(after));
+    before.keys().chain(after.keys()).find(|name| before.get(*name) != after.get(*name)).cloned()
+}
+
+// === impl Proof ===
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the same verdict for every connection among {} endpoints and the outside",
+            self.endpoints
+        )?;
+        if self.bounded {
+            f.write_str(", without every combination of labels there could be")?;
+        }
+        Ok(())
+    }
+}
+
+// === impl Counterexample ===
+
+impl fmt::Display for Counterexample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counterexample { flow, before, after } = self;
+        let word = |verdict: &Verdict| match verdict {
+            Verdict::Allow => "allowed",
+            Verdict::Deny => "denied",
+            Verdict::Reject => "rejected",
+        };
+        write!(f, "{flow} is {} before and {} after", word(before), word(after))
+    }
+}
+
+/// Compares two sides, which differ in their policies, for the pods of the first and for pods there could be.
+pub fn proven(before: &Objects, after: &Objects) -> Result<Proof, Box<Counterexample>> {
+    proven_in(before, after, Some(before), true, Differs::InAnyVerdict)
+}
+
+/// Compares two sets of policies for pods there could be. Of either side policies, tiers, groups and services count.
+fn proven_for_anybody(
+    before: &Objects,
+    after: &Objects,
+    differs: Differs,
+) -> Result<Proof, Box<Counterexample>> {
+    proven_in(before, after, None, true, differs)
+}
+
+fn proven_in(
+    before: &Objects,
+    after: &Objects,
+    there: Option<&Objects>,
+    anybody: bool,
+    differs: Differs,
+) -> Result<Proof, Box<Counterexample>> {
+    let mentions = Mentions::of([before, after]);
+    let universe = Universe::of(&mentions);
+    let with = |cluster: &Objects, policies: &Objects| {
+        Snapshot::new(Objects {
+            policies: policies.policies.clone(),
+            tiers: policies.tiers.clone(),
+            groups: policies.groups.clone(),
+            // A group may be the pods behind a service.
+            services: policies.services.clone(),
+            ..cluster.clone()
+        })
+    };
+    // Names that are not known stand for something all the same.
+    let there = there.map(|there| {
+        let mut there = there.clone();
+        for (name, addresses) in &universe.names {
+            there.names.entry(name.clone()).or_insert_with(|| addresses.clone());
+        }
+        there
+    });
+    let worlds = there.iter().map(|there| (there, false));
+    let worlds: Vec<(&Objects, bool)> =
+        worlds.chain(universe.clusters.iter().filter(|_| anybody).map(|cluster| (cluster, true))).collect();
+    let compared: Result<Vec<Compared>, Box<Counterexample>> = worlds
+        .into_par_iter()
+        .map(|(cluster, made_up)| {
+            let (before, after) = (with(cluster, before), with(cluster, after));
+            compare(&before, &after, &Options::default(), differs).map_err(|differing| {
+                let Differing { flow, before: one, after: other } = *differing;
+                Box::new(Counterexample {
+                    flow: describe(&before, &flow, made_up),
+                    before: one,
+                    after: other,
+                })
+            })
+        })
+        .collect();
+    let compared = compared?;
+    Ok(Proof {
+        endpoints: compared.iter().map(|compared| compared.endpoints).sum(),
+        bounded: universe.bounded || compared.iter().any(|compared| compared.coarse),
+    })
+}
+
+/// A connection in words. Of pods that are made up, the labels are told, not the names.
+fn describe(snapshot: &Snapshot, flow: &Flow, made_up: bool) -> String {
+    let end = |party: Party| match (party.who, party.address) {
+        (Who::Pod(pod), address) if made_up => universe::describe(snapshot, pod, address),
+        (Who::Outside, Some(address)) => match snapshot.names_of(address).next() {
+            Some(name) => name.to_owned(),
+            None => snapshot.describe(party),
+        },
+        _ => snapshot.describe(party),
+    };
+    format!("{} -> {} {}", end(flow.source), end(flow.destination), flow.traffic)
+}

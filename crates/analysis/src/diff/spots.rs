@@ -1,0 +1,247 @@
+//! Whoever the rows of workloads do not tell of: nodes, and pods that are not like the others of their workload.
+//!
+//! A workload may do what some of its pods may. Where they are not alike, one of them may gain or lose something that
+//! another one had, or has: then the workload's row says nothing, and its pods are told apart. Nodes are no workloads, and
+//! what policies say about them is compared here. Only who is there on both sides is: what comes and goes is told as that.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+
+use palisade_model::flow::Who;
+use palisade_model::policy::Direction;
+use palisade_model::snapshot::Snapshot;
+
+use super::outside::compared;
+use super::{Change, Diff, Joint, Peer, Select};
+use crate::map::{Entry, Map, Pair, Profile, between, pairs};
+use crate::reach::cells::Cells;
+use crate::reach::cuts::Cuts;
+
+/// Nodes, or pods of one workload, that neither side tells apart.
+#[derive(Debug, Clone)]
+pub struct Spot {
+    /// Which ones; pods with their namespace.
+    pub names: Vec<String>,
+    /// The workload of pods, by its place; none for nodes.
+    pub of: Option<usize>,
+    /// What they are before and after.
+    sides: [Vec<Profile>; 2],
+}
+
+/// Those that are the same on both sides, put together.
+type Alike = BTreeMap<[Vec<Profile>; 2], Vec<String>>;
+
+/// All of them: nodes first.
+pub(super) fn spots(before: &Map<'_>, after: &Map<'_>, workloads: &[Joint]) -> Vec<Spot> {
+    let profiles = |map: &Map<'_>, who: Who| {
+        let mut all: Vec<Profile> = Profile::all(map.snapshot, who, &map.reach).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    let add = |alike: &mut Alike, name: String, one: Who, other: Who| {
+        alike.entry([profiles(before, one), profiles(after, other)]).or_default().push(name);
+    };
+    let mut nodes = Alike::new();
+    for (at, node) in before.snapshot.nodes().iter().enumerate() {
+        if let Some(other) = after.snapshot.node(&node.name) {
+            add(&mut nodes, node.name.to_string(), Who::Node(at), Who::Node(other));
+        }
+    }
+    let spot = |of: Option<usize>| move |(sides, names)| Spot { names, of, sides };
+    let mut all: Vec<Spot> = nodes.into_iter().map(spot(None)).collect();
+    for (at, joint) in workloads.iter().enumerate() {
+        let (Some(one), Some(other)) = (joint.before, joint.after) else { continue };
+        if !before.kinds().is_mixed(one) && !after.kinds().is_mixed(other) {
+            continue;
+        }
+        let name = |snapshot: &Snapshot, pod: usize| snapshot.pods()[pod].name.clone();
+        let there: HashMap<_, usize> =
+            after.workloads[other].pods.iter().map(|pod| (name(after.snapshot, *pod), *pod)).collect();
+        let mut pods = Alike::new();
+        for pod in &before.workloads[one].pods {
+            let name = name(before.snapshot, *pod);
+            if let Some(other) = there.get(&name) {
+                let full = format!("{}/{name}", joint.name.namespace);
+                add(&mut pods, full, Who::Pod(*pod), Who::Pod(*other));
+            }
+        }
+        all.extend(pods.into_iter().map(spot(Some(at))));
+    }
+    all
+}
+
+// === impl Diff ===
+
+impl Diff<'_> {
+    /// Tells what nodes and unlike pods may do otherwise, where no row of workloads does.
+    pub(super) fn apart(
+        &self,
+        select: &Select,
+        cuts: &Cuts,
+        cells: &mut Cells,
+        tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut mixed: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (at, spot) in self.spots.iter().enumerate() {
+            match spot.of {
+                Some(workload) => mixed.entry(workload).or_default().push(at),
+                None => {
+                    self.of_nodes(at, cells, tell)?;
+                    self.with_outside(at, select, cuts, cells, tell)?;
+                }
+            }
+        }
+        for (workload, spots) in &mixed {
+            for other in 0..self.workloads.len() {
+                self.of_pods((*workload, other), &mixed, select, cells, tell)?;
+                // Two of which both are mixed meet once as source and once as destination.
+                if !mixed.contains_key(&other) {
+                    self.of_pods((other, *workload), &mixed, select, cells, tell)?;
+                }
+            }
+            for spot in spots {
+                self.with_outside(*spot, select, cuts, cells, tell)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn of_nodes(
+        &self,
+        spot: usize,
+        cells: &mut Cells,
+        tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        for workload in (0..self.workloads.len()).filter(|at| !self.is_controller(*at)) {
+            let (own, nodes) = (Peer::Workload(workload), Peer::Spot(spot));
+            for (source, destination) in [(own, nodes), (nodes, own)] {
+                self.pair(source, destination, cells, tell)?;
+            }
+        }
+        for other in (0..self.spots.len()).filter(|other| self.spots[*other].of.is_none()) {
+            // Nobody is cut off from itself.
+            if other != spot || self.spots[spot].names.len() > 1 {
+                self.pair(Peer::Spot(spot), Peer::Spot(other), cells, tell)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn of_pods(
+        &self,
+        (from, to): (usize, usize),
+        mixed: &BTreeMap<usize, Vec<usize>>,
+        select: &Select,
+        cells: &mut Cells,
+        tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let skipped =
+            self.is_controller(from) || self.is_controller(to) || (select.ignore_self && from == to);
+        let [before, after] = self.entries(from, to, cells);
+        if skipped || before != after {
+            return ControlFlow::Continue(());
+        }
+        let parts = |workload: usize| match mixed.get(&workload) {
+            Some(spots) => spots.iter().copied().map(Peer::Spot).collect(),
+            None => vec![Peer::Workload(workload)],
+        };
+        for source in parts(from) {
+            for destination in parts(to) {
+                // Nobody is cut off from itself.
+                let alone = matches!(source, Peer::Spot(at) if self.spots[at].names.len() == 1);
+                if !(source == destination && alone) {
+                    self.pair(source, destination, cells, tell)?;
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn with_outside(
+        &self,
+        spot: usize,
+        select: &Select,
+        cuts: &Cuts,
+        cells: &mut Cells,
+        tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let joint = self.spots[spot].of.map(|workload| &self.workloads[workload]);
+        let whole = joint.and_then(|joint| Some((joint.before?, joint.after?)));
+        for (direction, family) in
+            Direction::BOTH.into_iter().flat_map(|d| select.families.iter().map(move |family| (d, *family)))
+        {
+            // The workload's own row tells it.
+            if let Some((before, after)) = whole
+                && self.before.outside(before, direction, family, cuts, cells)
+                    != self.after.outside(after, direction, family, cuts, cells)
+            {
+                continue;
+            }
+            let mut own = |map: &Map<'_>, side: usize| {
+                let own = self.spots[spot].sides[side].iter();
+                let classes: Vec<u32> = own.filter_map(|own| own.classes[family as usize]).collect();
+                map.outside_of(&classes, direction, family, cuts, cells)
+            };
+            let (before, after) = (own(&self.before, 0), own(&self.after, 1));
+            for (first, last, before, after) in compared(&before, &after) {
+                let (pods, range) = (Peer::Spot(spot), Peer::Range(first, last));
+                let (source, destination) = match direction {
+                    Direction::Egress => (pods, range),
+                    Direction::Ingress => (range, pods),
+                };
+                let entry = |allowed| Entry { allowed, other: None, uniform: true };
+                tell(cells, Change { source, destination, before: entry(before), after: entry(after) })?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Tells a pair of which one is a spot, if it may do something else.
+    fn pair(
+        &self,
+        source: Peer,
+        destination: Peer,
+        cells: &mut Cells,
+        tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut entry = |after: bool| {
+            let map = if after { &self.after } else { &self.before };
+            let (from, to) = (self.profiles(source, after)?, self.profiles(destination, after)?);
+            let entry = between(from, to, &map.reach, cells).unwrap_or(Entry::NOTHING);
+            Some(Entry { uniform: true, ..entry })
+        };
+        if let (Some(before), Some(after)) = (entry(false), entry(true))
+            && before != after
+        {
+            tell(cells, Change { source, destination, before, after })?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// What an end is, on one side.
+    fn profiles(&self, peer: Peer, after: bool) -> Option<&[Profile]> {
+        match peer {
+            Peer::Spot(at) => Some(&self.spots[at].sides[usize::from(after)]),
+            Peer::Workload(at) if after => Some(self.after.kinds().profiles(self.workloads[at].after?)),
+            Peer::Workload(at) => Some(self.before.kinds().profiles(self.workloads[at].before?)),
+            Peer::Range(..) | Peer::IngressController => None,
+        }
+    }
+
+    /// The pairs of classes that a change of a spot stands for, on one side. `None` where it is of none.
+    pub(super) fn spot_pairs(&self, change: &Change, after: bool, cuts: &Cuts) -> Option<Vec<Pair>> {
+        let map = if after { &self.after } else { &self.before };
+        let of = |peer| self.profiles(peer, after).unwrap_or_default();
+        match (change.source, change.destination) {
+            (Peer::Spot(_), Peer::Range(first, last)) => {
+                Some(map.with_outside(of(change.source), Direction::Egress, (first, last), cuts))
+            }
+            (Peer::Range(first, last), Peer::Spot(_)) => {
+                Some(map.with_outside(of(change.destination), Direction::Ingress, (first, last), cuts))
+            }
+            (Peer::Spot(_), _) | (_, Peer::Spot(_)) => Some(pairs(of(change.source), of(change.destination))),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! "No difference" is a proof: what rows of workloads do not tell of is compared, too, or said not to be.
+
+// clippy.toml lets tests unwrap, and does not know that all of this file is one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod folder;
+
+use serde_json::json;
+
+use folder::Folder;
+
+const PODS: &str = "\
+{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop, labels: {app: web}}, status: {podIP: 10.0.1.1}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: db, namespace: shop, labels: {app: db}}, status: {podIP: 10.0.1.77}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: w1}, status: {addresses: [{type: InternalIP, address: 192.168.0.11}, {type: ExternalIP, address: 203.0.113.9}]}}
+";
+
+fn policy(rest: &str) -> String {
+    format!(
+        "{{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: p, namespace: shop}}, spec: {{podSelector: {{}}, {rest}}}}}\n"
+    )
+}
+
+fn admin(egress: &str) -> String {
+    format!(
+        "{{apiVersion: policy.networking.k8s.io/v1alpha2, kind: ClusterNetworkPolicy, metadata: {{name: a}}, spec: {{tier: Admin, priority: 5, subject: {{namespaces: {{}}}}, egress: [{egress}]}}}}\n"
+    )
+}
+
+/// A folder with two sides, and what both have.
+fn sides(before: &str, after: &str, both: &str) -> Folder {
+    let folder = Folder::new();
+    folder.write("before.yaml", before);
+    folder.write("after.yaml", after);
+    folder.write("both.yaml", both);
+    folder
+}
+
+const DIFF: [&str; 5] = ["diff", "before.yaml", "after.yaml", "-f", "both.yaml"];
+
+#[test]
+fn policies_alone_are_compared_for_pods_there_could_be() {
+    let same = policy("ingress: [{from: [{podSelector: {}}]}]");
+    let open = policy("ingress: [{}]");
+    let folder = sides(&same, &open, "");
+    let (code, out, _) = folder.palisade(&DIFF[..3]);
+    assert_eq!(code, 1, "{out}");
+    assert!(out.starts_with("Different for pods there could be"), "{out}");
+    assert!(
+        out.contains("opens, e.g. a pod without labels of another namespace -> a pod without labels of shop"),
+        "{out}"
+    );
+    assert_eq!(folder.palisade(&[&DIFF[..3], &["--fail-on", "closed"]].concat()).0, 0);
+    let (code, out, _) = folder.palisade(&["diff", "before.yaml", "before.yaml"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("the policies say the same of any pods there could be"), "{out}");
+    // Where there are workloads and none of them is concerned, they are the answer; the others are said.
+    folder.write("both.yaml", "{apiVersion: v1, kind: Pod, metadata: {name: x, namespace: other}}\n");
+    let (code, out, _) = folder.palisade(&DIFF);
+    assert_eq!(code, 0, "{out}");
+    assert!(out.contains("but for pods that are not there yet") && out.contains("opens, e.g."), "{out}");
+    let document = folder.json(&[&DIFF[..], &["--output", "json"]].concat());
+    assert!(document["potential"]["opened"].is_string() && document["potential"]["closed"].is_null());
+}
+
+#[test]
+fn nodes_are_compared_by_every_address() {
+    let allow = "{action: Accept, to: [{namespaces: {}}]}";
+    let nodes = format!("{{action: Deny, to: [{{nodes: {{}}}}]}}, {allow}");
+    let folder = sides(&admin(allow), &admin(&nodes), PODS);
+    let (code, out, _) = folder.palisade(&DIFF);
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("CLOSES  all workloads → node w1   all"), "{out}");
+    let document = folder.json(&[&DIFF[..], &["--output", "json"]].concat());
+    assert_eq!(document["changes"], json!([]));
+    assert_eq!(document["nodes"][0]["dst"], json!({"node": {"names": ["w1"]}}));
+    // The second address of a node counts like the first.
+    let isolated = "policyTypes: [Egress], egress: [";
+    let to = format!("{isolated}{{to: [{{ipBlock: {{cidr: 203.0.113.0/24}}}}]}}]");
+    let folder = sides(&policy(&format!("{isolated}]")), &policy(&to), PODS);
+    let (_, out, _) = folder.palisade(&DIFF);
+    assert!(out.contains("all workloads → node w1, 203.0.113.0/24   all"), "{out}");
+}
+
+#[test]
+fn pods_that_are_not_like_the_others_are_told_apart() {
+    let pod = |name: &str, labels: &str, last: u8| {
+        format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: shop, labels: {{{labels}}}, ownerReferences: [{{apiVersion: apps/v1, kind: ReplicaSet, name: web-5d4f, uid: u, controller: true}}]}}, status: {{podIP: 10.0.2.{last}}}}}\n---\n"
+        )
+    };
+    let pods = pod("a", "app: web", 1)
+        + &pod("b", "app: web, canary: 'yes'", 2)
+        + &policy("policyTypes: [Ingress, Egress]");
+    let allow = |labels: &str| {
+        format!(
+            "{{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: out, namespace: shop}}, spec: {{podSelector: {{matchLabels: {{{labels}}}}}, policyTypes: [Egress], egress: [{{to: [{{ipBlock: {{cidr: 0.0.0.0/0}}}}], ports: [{{port: 443}}]}}]}}}}\n"
+        )
+    };
+    let folder = sides(&allow("canary: 'yes'"), &allow("app: web"), &pods);
+    let (code, out, _) = folder.palisade(&DIFF);
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("OPENS   pod shop/a → anywhere outside (IPv4)   tcp/443"), "{out}");
+    let document = folder.json(&[&DIFF[..], &["--output", "json"]].concat());
+    assert_eq!(document["changes"], json!([]));
+    assert_eq!(
+        document["pods"][0]["src"],
+        json!({"workload": {"namespace": "shop", "name": "a", "kind": "Pod"}})
+    );
+    // A row to the outside says that it is about some pods only.
+    let map = folder.json(&["map", "-f", "before.yaml", "-f", "both.yaml", "--output", "json"]);
+    assert_eq!(map["connections"][0]["uniform"], json!(false), "{map:#}");
+}
+
+#[test]
+fn names_whose_addresses_are_not_known_are_compared_all_the_same() {
+    let deny = "{action: Deny, to: [{networks: [0.0.0.0/0, '::/0']}]}";
+    let named = format!("{{action: Accept, to: [{{domainNames: ['*.example.com']}}]}}, {deny}");
+    let folder = sides(&admin(deny), &admin(&named), PODS);
+    let (code, out, _) = folder.palisade(&[&DIFF[..], &["--fail-on", "opened"]].concat());
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("opens, e.g. shop/") && out.contains(".example.com tcp/80"), "{out}");
+    let known = [&DIFF[..], &["--dns", "www.example.com=198.51.100.7"]].concat();
+    let (code, out, _) = folder.palisade(&known);
+    assert_eq!(code, 1);
+    assert!(out.contains("OPENS   all workloads → 198.51.100.7   all"), "{out}");
+}
+
+#[test]
+fn what_no_verdict_tells_of_is_said() {
+    let antrea = |rest: &str| {
+        format!(
+            "{{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {{name: a}}, spec: {{priority: 5, appliedTo: [{{podSelector: {{}}}}], egress: [{{{rest}, to: [{{podSelector: {{}}}}], ports: [{{port: 80, protocol: TCP}}]}}]}}}}\n"
+        )
+    };
+    let folder = sides(&antrea("action: Drop"), &antrea("action: Reject"), PODS);
+    let (code, out, _) = folder.palisade(&DIFF);
+    assert_eq!(code, 0, "{out}");
+    let line = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        line.contains("refused in another way") && line.contains("denied before and rejected after"),
+        "{out}"
+    );
+    let get = "action: Allow, l7Protocols: [{http: {method: GET}}]";
+    let folder = sides(&antrea(get), &antrea("action: Allow, l7Protocols: [{http: {}}]"), PODS);
+    let (code, out, _) = folder.palisade(&DIFF);
+    assert_eq!(code, 0, "{out}");
+    assert!(
+        out.contains(
+            "The conditions of egress rule 0 of Antrea ClusterNetworkPolicy a on layer 7 are others"
+        ),
+        "{out}"
+    );
+}
+
+#[test]
+fn ipv6_that_opens_is_told_although_something_else_closes() {
+    let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c}]}}}}\n";
+    let before = policy("policyTypes: [Egress], egress: [{to: [{namespaceSelector: {}}]}]");
+    let after =
+        admin("{action: Deny, to: [{networks: [0.0.0.0/0]}]}") + "---\n" + &policy("policyTypes: [Ingress]");
+    let folder = sides(&before, &after, deployment);
+    let (code, out, _) = folder.palisade(&[&DIFF[..], &["--fail-on", "opened"]].concat());
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("OPENS   shop/web → anywhere outside (IPv6)   all"), "{out}");
+}
+
+#[test]
+fn what_could_not_be_read_is_in_the_comment() {
+    let good = policy("ingress: []");
+    let folder = sides(&good, &(good.clone() + "---\nspec: {podSelector: {"), PODS);
+    let (code, out, _) = folder.palisade(&[&DIFF[..], &["--output", "md"]].concat());
+    assert_eq!(code, 0, "{out}");
+    assert!(out.starts_with("### Network policy: no difference in what could be read"), "{out}");
+    assert!(out.contains("> [!WARNING]") && out.contains("`after.yaml:"), "{out}");
+    let document = folder.json(&[&DIFF[..], &["--output", "json"]].concat());
+    assert_eq!(document["inputProblems"].as_array().map(Vec::len), Some(1), "{document:#}");
+}
+
+#[test]
+fn standard_input_is_one_side() {
+    let folder = sides(&policy("ingress: []"), "", PODS);
+    for arguments in [vec!["diff", "-", "-"], vec!["diff", "before.yaml", "after.yaml", "-f", "-"]] {
+        let (code, out, err) = folder.palisade(&arguments);
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}");
+        assert!(err.contains("standard input can be read once"), "{err}");
+    }
+}
+
+#[test]
+fn git_compares_as_git_does() {
+    let folder = sides("", "", PODS);
+    folder.write("k/p.yaml", &policy("ingress: []"));
+    folder.write(".gitignore", "rendered/\n");
+    folder.git(&["init", "-q"]);
+    folder.git(&["add", "."]);
+    folder.git(&["commit", "-qm", "one"]);
+    folder.git(&["checkout", "-qb", "branch"]);
+    folder.write("k/q.yaml", &policy("ingress: []").replace("name: p,", "name: q,"));
+    folder.git(&["add", "."]);
+    folder.git(&["commit", "-qm", "two"]);
+    folder.git(&["checkout", "-q", "main"]);
+    folder.write("k/p.yaml", &policy("ingress: [{}]"));
+    folder.git(&["commit", "-qam", "three"]);
+    // Since they went apart the branch changed nothing; what main did is not its doing.
+    let (code, out, err) = folder.palisade(&["diff", "--git", "main...branch", "k", "-f", "both.yaml"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(folder.palisade(&["diff", "--git", "main..branch", "k", "-f", "both.yaml"]).0, 1);
+    // What git ignores is no part of a change.
+    folder.write("k/rendered/r.yaml", &policy("ingress: []").replace("name: p,", "name: r,"));
+    let (code, out, err) = folder.palisade(&["diff", "--git", "main", "k", "-f", "both.yaml"]);
+    assert_eq!(code, 0, "{out}{err}");
+}
