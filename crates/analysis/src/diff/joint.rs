@@ -1,6 +1,7 @@
 //! Workloads of both sides, by name, and which of them can differ at all.
 
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use super::Diff;
 use crate::map::{Entry, KindRows, Map, WorkloadName};
@@ -37,9 +38,12 @@ pub(super) struct Rows<'d, 's> {
     diff: &'d Diff<'s>,
     before: KindRows<'d, 's>,
     after: KindRows<'d, 's>,
-    /// For each kind the workloads that it may differ towards, once asked.
-    known: HashMap<u32, Vec<usize>>,
+    /// For each kind the kinds that it differs towards, with what it may do before and after, once asked.
+    known: HashMap<u32, Rc<[Differing]>>,
 }
+
+/// A kind that another one differs towards.
+type Differing = (u32, [Entry; 2]);
 
 /// All workloads of two maps.
 pub(super) fn join(before: &Map<'_>, after: &Map<'_>) -> Vec<Joint> {
@@ -100,44 +104,54 @@ impl<'d, 's> Rows<'d, 's> {
         Rows { diff, before, after, known: HashMap::new() }
     }
 
-    /// The workloads that something may have changed towards, in order: whoever is not among them is the same.
-    pub fn candidates(&mut self, source: usize, cells: &mut Cells) -> Vec<usize> {
-        let kinds = &self.diff.kinds;
+    /// The workloads that something changed towards, in order, with what may be done before and after.
+    pub fn from(&mut self, source: usize, cells: &mut Cells) -> Vec<(usize, [Entry; 2])> {
+        let diff = self.diff;
+        let kinds = &diff.kinds;
+        let one_by_one = |destination: usize, cells: &mut Cells| {
+            let [before, after] = diff.entries(source, destination, cells);
+            (before != after).then_some((destination, [before, after]))
+        };
         // Where pods are in their node's network, it matters where the others run: each of them is asked about.
         if kinds.hosts[source] {
-            return (0..self.diff.workloads.len()).collect();
+            return (0..diff.workloads.len()).filter_map(|to| one_by_one(to, cells)).collect();
         }
-        let kind = kinds.kind(source);
-        if !self.known.contains_key(&kind) {
-            let found = self.differing(kind, cells);
-            self.known.insert(kind, found);
-        }
-        let mut found = self.known[&kind].clone();
+        let differing = self.differing(kinds.kind(source), cells);
+        let members = |(kind, entries): &Differing| {
+            let entries = *entries;
+            kinds.members[*kind as usize].iter().map(move |to| (*to, entries))
+        };
+        let mut found: Vec<(usize, [Entry; 2])> =
+            differing.iter().flat_map(members).filter(|(to, _)| *to != source).collect();
         // A workload and itself may differ though its kind does not: one pod became several.
-        if let Err(at) = found.binary_search(&source) {
-            found.insert(at, source);
-        }
+        found.extend(one_by_one(source, cells));
+        found.sort_unstable_by_key(|(to, _)| *to);
         found
     }
 
-    fn differing(&mut self, kind: u32, cells: &mut Cells) -> Vec<usize> {
+    fn differing(&mut self, kind: u32, cells: &mut Cells) -> Rc<[Differing]> {
+        if let Some(known) = self.known.get(&kind) {
+            return Rc::clone(known);
+        }
         let kinds = &self.diff.kinds;
         let (before, after) = kinds.pair(kind);
         let rows = [
-            before.map(|kind| self.before.from(kind, cells).to_vec()),
-            after.map(|kind| self.after.from(kind, cells).to_vec()),
+            before.map(|kind| self.before.from(kind, cells)),
+            after.map(|kind| self.after.from(kind, cells)),
         ];
-        let entry = |row: &Option<Vec<Entry>>, kind: Option<u32>| {
-            let entry = row.as_ref().zip(kind).map(|(row, kind)| row[kind as usize]);
+        let entry = |row: &Option<&[Entry]>, kind: Option<u32>| {
+            let entry = row.zip(kind).map(|(row, kind)| row[kind as usize]);
             Entry { uniform: true, ..entry.unwrap_or(Entry::NOTHING) }
         };
         let mut found = Vec::new();
-        for (at, (before, after)) in kinds.list.iter().enumerate() {
-            if entry(&rows[0], *before) != entry(&rows[1], *after) {
-                found.extend_from_slice(&kinds.members[at]);
+        for (at, (before, after)) in (0..).zip(&kinds.list) {
+            let entries = [entry(&rows[0], *before), entry(&rows[1], *after)];
+            if entries[0] != entries[1] {
+                found.push((at, entries));
             }
         }
-        found.sort_unstable();
+        let found: Rc<[Differing]> = found.into();
+        self.known.insert(kind, Rc::clone(&found));
         found
     }
 }

@@ -27,6 +27,7 @@ use crate::reach::cuts::Cuts;
 pub use findings::{By, Deciders, Deciding, Finding, Findings, grouped, parts};
 pub use joint::Joint;
 use joint::Kinds;
+use outside::Known;
 pub use proof::{Beyond, Counterexample, Proof, is_about_names, proven};
 pub use spots::Spot;
 pub use verdicts::{Compared, Differing, Differs, compare};
@@ -165,24 +166,22 @@ impl<'s> Diff<'s> {
         mut tell: impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let mut rows = joint::Rows::new(self, cells);
+        let mut outside = Known::new();
         for source in 0..self.workloads.len() {
             if self.is_controller(source) {
                 continue;
             }
-            for destination in rows.candidates(source, cells) {
+            for (destination, [before, after]) in rows.from(source, cells) {
                 if self.is_controller(destination) || (select.ignore_self && source == destination) {
                     continue;
                 }
-                let [before, after] = self.entries(source, destination, cells);
-                if before != after {
-                    let (source, destination) = (Peer::Workload(source), Peer::Workload(destination));
-                    tell(cells, Change { source, destination, before, after })?;
-                }
+                let (source, destination) = (Peer::Workload(source), Peer::Workload(destination));
+                tell(cells, Change { source, destination, before, after })?;
             }
-            self.outside(select, source, Direction::Egress, cuts, cells, &mut tell)?;
+            self.outside(select, source, Direction::Egress, &mut outside, cuts, cells, &mut tell)?;
         }
         for destination in (0..self.workloads.len()).filter(|at| !self.is_controller(*at)) {
-            self.outside(select, destination, Direction::Ingress, cuts, cells, &mut tell)?;
+            self.outside(select, destination, Direction::Ingress, &mut outside, cuts, cells, &mut tell)?;
         }
         self.entrances(cells, &mut tell)?;
         self.apart(select, cuts, cells, &mut tell)

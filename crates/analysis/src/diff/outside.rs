@@ -1,7 +1,9 @@
 //! What changes between workloads and outside addresses.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use palisade_model::address::{Family, next, previous};
 use palisade_model::policy::Direction;
@@ -14,6 +16,10 @@ use crate::reach::traffic_set::{TrafficId, Traffics};
 
 /// First and last address, and what is let through.
 type Range = (IpAddr, IpAddr, TrafficId);
+/// First and last address, and what is let through before and after.
+type Compared = (IpAddr, IpAddr, TrafficId, TrafficId);
+/// What differs for workloads of a kind.
+pub(super) type Known = HashMap<(u32, Direction, Family), Rc<[Compared]>>;
 
 impl Diff<'_> {
     /// Tells the ranges of addresses that a workload may do something else with.
@@ -22,20 +28,23 @@ impl Diff<'_> {
         select: &Select,
         workload: usize,
         direction: Direction,
+        known: &mut Known,
         cuts: &Cuts,
         cells: &mut Cells,
         tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let joint = &self.workloads[workload];
         for family in &select.families {
-            let mut ranges = |map: &Map<'_>, at: Option<usize>| {
-                at.map_or(Vec::new(), |at| map.outside(at, direction, *family, cuts, cells))
+            let mut work_out = || -> Rc<[Compared]> {
+                let mut ranges = |map: &Map<'_>, at: Option<usize>| {
+                    at.map_or(Vec::new(), |at| map.outside(at, direction, *family, cuts, cells))
+                };
+                let (before, after) = (ranges(&self.before, joint.before), ranges(&self.after, joint.after));
+                if before == after { Rc::new([]) } else { compared(&before, &after).into() }
             };
-            let (before, after) = (ranges(&self.before, joint.before), ranges(&self.after, joint.after));
-            if before == after {
-                continue;
-            }
-            for (first, last, before, after) in compared(&before, &after) {
+            let differing = known.entry((self.kind(workload), direction, *family));
+            let differing = Rc::clone(differing.or_insert_with(&mut work_out));
+            for (first, last, before, after) in differing.iter().copied() {
                 let (own, range) = (Peer::Workload(workload), Peer::Range(first, last));
                 let (source, destination) = match direction {
                     Direction::Egress => (own, range),
@@ -51,7 +60,7 @@ impl Diff<'_> {
 
 /// The ranges where two lists differ, put together where the difference is the same. Both are sorted and have no overlaps;
 /// what is in neither gets nothing in both.
-pub(super) fn compared(before: &[Range], after: &[Range]) -> Vec<(IpAddr, IpAddr, TrafficId, TrafficId)> {
+pub(super) fn compared(before: &[Range], after: &[Range]) -> Vec<Compared> {
     let mut starts: Vec<IpAddr> = Vec::new();
     for (first, last, _) in before.iter().chain(after) {
         starts.push(*first);
@@ -64,7 +73,7 @@ pub(super) fn compared(before: &[Range], after: &[Range]) -> Vec<(IpAddr, IpAddr
         let inside = after.checked_sub(1).map(|at| ranges[at]).filter(|(_, last, _)| address <= *last);
         inside.map_or(Traffics::EMPTY, |(.., allowed)| allowed)
     };
-    let mut found: Vec<(IpAddr, IpAddr, TrafficId, TrafficId)> = Vec::new();
+    let mut found: Vec<Compared> = Vec::new();
     for (index, start) in starts.iter().enumerate() {
         let (one, other) = (at(before, *start), at(after, *start));
         if one == other {
