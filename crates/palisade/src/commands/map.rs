@@ -143,7 +143,7 @@ fn named<'m>(map: &'m Map<'_>) -> impl Iterator<Item = &'m Workload> {
 }
 
 /// The namespaces that are asked about.
-fn namespaces(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<String>, String> {
+pub(super) fn namespaces(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<String>, String> {
     let there: BTreeSet<&str> = named(map).map(|workload| workload.name.namespace.as_str()).collect();
     let known = |name: &String| match there.contains(name.as_str()) {
         true => Ok(name.clone()),
@@ -153,7 +153,7 @@ fn namespaces(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<Strin
 }
 
 /// The workloads that are asked about: by their own names, those of their pods, or of what made them.
-fn focus(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<usize>, String> {
+pub(super) fn focus(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<usize>, String> {
     let mut found: Vec<usize> = Vec::new();
     for text in wanted {
         let Some((namespace, name)) = text.split_once('/') else {
