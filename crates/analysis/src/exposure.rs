@@ -123,7 +123,7 @@ impl<'m, 's> Exposure<'m, 's> {
             protected: sorts.iter().any(subject),
             outside,
             caveats: caveats::of(map.snapshot, rules),
-            pods: self.pods(direction, sorts, workload, cells),
+            pods: self.pods(direction, &sorts, workload, cells),
         }
     }
 
@@ -145,7 +145,7 @@ impl<'m, 's> Exposure<'m, 's> {
         sorts
     }
 
-    fn pods(&mut self, direction: Direction, sorts: Vec<Sort>, workload: usize, cells: &mut Cells) -> Answer {
+    fn pods(&mut self, direction: Direction, sorts: &[Sort], workload: usize, cells: &mut Cells) -> Answer {
         // Whoever runs nowhere meets nobody.
         if sorts.is_empty() {
             return Ok(Vec::new());
@@ -157,7 +157,7 @@ impl<'m, 's> Exposure<'m, 's> {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
-        let answer = self.work_out(direction, &sorts, &key.2, cells);
+        let answer = self.work_out(direction, sorts, &key.2, cells);
         self.known.insert(key, answer.clone());
         answer
     }

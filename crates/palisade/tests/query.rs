@@ -131,11 +131,11 @@ fn how_many_pairs_get_what_is_said() {
         assert_ne!(code, 2, "{err}");
         out.lines().nth(1).unwrap().trim().to_owned()
     };
-    assert_eq!(said("ops/* -> shop/* tcp/80"), "tcp/80 is let through for 1 of 2 pairs, nothing for 1");
+    assert_eq!(said("ops/* -> shop/* tcp/80"), "tcp/80 is let through for 1 of 2 pairs; nothing for 1");
     assert_eq!(said("ops/scan → shop/db"), "nothing is let through, for 1 pair");
     assert_eq!(said("shop/db ← */* icmp is empty"), "nothing is let through, for all of 2 pairs");
     // A pod and itself are no pair.
-    assert_eq!(said("shop/* -> shop/* tcp/1-3"), "tcp/1-3 is let through for 1 of 2 pairs, nothing for 1");
+    assert_eq!(said("shop/* -> shop/* tcp/1-3"), "tcp/1-3 is let through for 1 of 2 pairs; nothing for 1");
     // Pods that have not started could have either family of addresses: they are one pair.
     let world = WORLD.replace(", status: {podIP: 10.0.1.10}", "").replace(", status: {podIP: 10.0.1.77}", "");
     let (_, out, _) = ask(&world, &["shop/web -> shop/db"]);

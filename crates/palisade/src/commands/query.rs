@@ -130,14 +130,14 @@ impl Telling<'_> {
             let query: Query = match text.parse() {
                 Ok(query) => query,
                 Err(error) => {
-                    self.fail(text, unreadable(text, &error));
+                    self.fail(text, &unreadable(text, &error));
                     continue;
                 }
             };
             let found = match answer(&map, &query, &wanted, &cuts, &mut cells) {
                 Ok(found) => found,
                 Err(error) => {
-                    self.fail(text, self.missed(&error));
+                    self.fail(text, &self.missed(&error));
                     continue;
                 }
             };
@@ -165,8 +165,8 @@ impl Telling<'_> {
         }
     }
 
-    fn fail(&mut self, query: &str, message: String) {
-        self.document.queries.push(Said::failed(query, &message));
+    fn fail(&mut self, query: &str, message: &str) {
+        self.document.queries.push(Said::failed(query, message));
         self.failures.push(format!("{:?}: {message}", query.trim()));
     }
 

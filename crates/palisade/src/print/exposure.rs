@@ -71,6 +71,9 @@ struct Addresses {
     uniform: Option<bool>,
 }
 
+/// What some pods do, and whether all of them do it.
+type Gets = (TrafficId, bool);
+
 // === impl Row ===
 
 impl Row {
@@ -131,7 +134,7 @@ pub fn text(snapshot: &Snapshot, exposed: &Exposed, cells: &Cells, look: Look) -
             lines.push(("?".to_owned(), "pods: selections combine in too many ways to tell".to_owned()));
         }
     }
-    let mut ranges: Vec<((TrafficId, bool), Vec<(IpAddr, IpAddr)>)> = Vec::new();
+    let mut ranges: Vec<(Gets, Vec<(IpAddr, IpAddr)>)> = Vec::new();
     for one in &exposed.outside {
         let (gets, range) = ((one.gets, one.uniform), (one.first, one.last));
         match ranges.iter_mut().find(|(known, _)| *known == gets) {

@@ -120,7 +120,7 @@ pub fn words(snapshot: &Snapshot, query: &Query, found: &Answer, cells: &Cells, 
     out
 }
 
-/// `tcp/80 is let through, for all of 4 pairs`, `all is let through for 1 of 2 pairs, nothing for 1`.
+/// `tcp/80 is let through, for all of 4 pairs`, `all is let through for 1 of 2 pairs; nothing for 1`.
 fn let_through(found: &Answer, cells: &Cells) -> String {
     let said = |traffic: &TrafficId| connections(*traffic, cells).to_string();
     let nothing = found.by_traffic.get(&Traffics::EMPTY);
@@ -146,7 +146,7 @@ fn let_through(found: &Answer, cells: &Cells) -> String {
     for (index, (what, pairs)) in parts.into_iter().enumerate() {
         let _ = match index {
             0 => write!(out, "{what} is let through for {pairs} of {} pairs", found.pairs),
-            _ => write!(out, ", {what} for {pairs}"),
+            _ => write!(out, "; {what} for {pairs}"),
         };
     }
     out
