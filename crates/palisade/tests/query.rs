@@ -84,7 +84,10 @@ fn an_address_is_whoever_has_it() {
 fn a_mistake_costs_one_try() {
     for (query, says) in [
         ("shop/web -> shop/db 80 is empty", "\"80\" is no traffic: write tcp/80; "),
-        ("shop/web -> shop/db 80 is not empty", "one of is empty|is not empty|is full"),
+        (
+            "shop/web -> shop/db 80 is not empty",
+            "what can be asserted is `is empty`, `is not empty` or `is full`",
+        ),
         ("shop/web -> shop/db igmp is empty", "\"igmp\" is no traffic: "),
         ("shop/web -> svc:shop/db tcp/80 is empty", "\"svc:shop/db\" is a Service: "),
         ("shop/web -> shop/db is open", "expected `is empty`, `is not empty` or `is full`"),
@@ -97,6 +100,7 @@ fn a_mistake_costs_one_try() {
             "shpo/web is nobody: no pod matches in -\n  did you mean shop/web?",
         ),
         ("shop/wbe -> shop/db", "did you mean shop/web?"),
+        ("internet -> ip:10.0.0.0/8", "both ends are outside"),
         ("node:w2 -> shop/db", "no node w2 in -\n  did you mean node:w1?"),
     ] {
         let (code, out, err) = ask(WORLD, &[query]);
@@ -120,6 +124,9 @@ fn one_bad_query_does_not_hide_the_others() {
     assert_eq!(value["queries"][1]["holds"], json!(true));
     assert!(value["queries"][0]["error"].as_str().unwrap().contains("write tcp/80"), "{value}");
     assert!(value["queries"][2]["pairs"].is_null(), "{value}");
+    let compared = json_of(WORLD, &["--equals", "examples/shop"]);
+    assert_eq!((&compared["holds"], &compared["queries"]), (&json!(false), &json!([])));
+    assert_eq!(compared["compared"], json!([{"how": "equals", "with": "examples/shop", "holds": false}]));
     // A failure is none the less a failure, and less than no answer.
     assert_eq!(ask(WORLD, &["ops/scan -> shop/db is full", "shop/web -> shop/db tcp/5432 is full"]).0, 1);
 }

@@ -79,6 +79,9 @@ pub enum NoAnswer {
     /// A block without an address outside.
     #[error("{0} is nobody outside: pods and nodes have all of its addresses")]
     Owned(String),
+    /// No end is in the cluster.
+    #[error("both ends are outside: what they do is not the cluster's business")]
+    Outside,
     /// Nobody can be at both ends.
     #[error(
         "there is no such connection: the ends have no address family in common, or are one and the same"
@@ -93,7 +96,7 @@ impl NoAnswer {
     pub fn near(&self) -> &[String] {
         match self {
             NoAnswer::Nobody { near, .. } | NoAnswer::Node { near, .. } => near,
-            NoAnswer::Owned(_) | NoAnswer::NoPair => &[],
+            NoAnswer::Owned(_) | NoAnswer::Outside | NoAnswer::NoPair => &[],
         }
     }
 }
@@ -167,7 +170,7 @@ pub fn answer(
         on_condition: None,
         caveats: Vec::new(),
     };
-    let mut found = [false; 2];
+    let (mut found, mut inside) = ([false; 2], false);
     let mut rules: Vec<RuleAt> = Vec::new();
     for family in [Family::V4, Family::V6] {
         let reach = &map.reach[family as usize];
@@ -180,6 +183,8 @@ pub fn answer(
         let destinations = members(reach, &query.destination, cuts);
         found[0] |= !sources.is_empty();
         found[1] |= !destinations.is_empty();
+        let outside = reach.outside();
+        inside |= sources.keys().chain(destinations.keys()).any(|class| !outside.contains(class));
         rules.extend(sources.keys().flat_map(|class| reach.rules(Direction::Egress, *class)));
         Between::new(reach).ask(&sources, &destinations, cells, &mut answer);
     }
@@ -190,6 +195,7 @@ pub fn answer(
     match (found, answer.pairs) {
         ([false, _], _) => Err(nobody::nobody(map.snapshot, &query.source, source)),
         ([_, false], _) => Err(nobody::nobody(map.snapshot, &query.destination, destination)),
+        (_, 0) if !inside => Err(NoAnswer::Outside),
         (_, 0) => Err(NoAnswer::NoPair),
         _ => Ok(answer),
     }

@@ -64,12 +64,13 @@ pub enum QueryError {
     #[error("{0:?} stands before the arrow: traffic comes last, as in shop/web -> shop/db tcp/5432 is full")]
     Early(String),
     /// A verb that is none.
-    #[error("{0:?} cannot be asserted: expected `is empty`, `is not empty` or `is full`")]
+    #[error("{0:?} cannot be asserted: expected {VERBS}")]
     Verb(String),
 }
 
-/// What can be asserted.
+/// What can be asserted, as a form and in words.
 const ASSERTIONS: &str = "is empty|is not empty|is full";
+const VERBS: &str = "`is empty`, `is not empty` or `is full`";
 
 fn no_traffic(text: &str) -> String {
     let expected = "expected tcp/PORT, tcp/FROM-TO, tcp, udp, sctp or icmp, separated by commas";
@@ -80,7 +81,7 @@ fn no_traffic(text: &str) -> String {
         }
         _ => expected.to_owned(),
     };
-    format!("{text:?} is no traffic: {help}; after it stands nothing, or one of {ASSERTIONS}")
+    format!("{text:?} is no traffic: {help}; what can be asserted is {VERBS}")
 }
 
 // === impl Query ===
@@ -265,7 +266,7 @@ mod tests {
         for (text, says) in [
             (
                 "a/b -> shop/db 80 is empty",
-                "\"80\" is no traffic: write tcp/80; after it stands nothing, or one of is empty|is not empty|is full",
+                "\"80\" is no traffic: write tcp/80; what can be asserted is `is empty`, `is not empty` or `is full`",
             ),
             ("a/b -> shop/db 80-90", "write tcp/80-90"),
             ("a/b -> app=db 80 is full", "write tcp/80"),

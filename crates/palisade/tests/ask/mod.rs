@@ -10,6 +10,7 @@ pub fn ask(command: &str, world: &str, arguments: &[&str]) -> (i32, String, Stri
     let mut child = Command::new(env!("CARGO_BIN_EXE_palisade"))
         .args([command, "-f", "-"])
         .args(arguments)
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
         .env_remove("COLUMNS")
         .env_remove("NO_COLOR")
         .stdin(Stdio::piped())
