@@ -5,22 +5,29 @@
 //! that some pod could be in ([`crate::space`]), and the pipeline is run for each: exact for every pod there could be,
 //! however its labels combine.
 //!
+//! The pods of a workload need not be alike (a rollout, a label set by hand). As in a map, what some of them do counts, and
+//! where others of them do something else, that is said.
+//!
 //! It is what the workload's own side says. What such a pod is subject to itself depends on more than its labels tell; and
 //! it has no address yet, so that rules about addresses are told with the outside.
 
-use std::collections::{BTreeMap, HashMap};
+mod outside;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use palisade_model::address::Family;
+use palisade_model::flow::Who;
 use palisade_model::group::Members;
 use palisade_model::policy::{Direction, Peer, Peers, PodSet};
 use palisade_model::snapshot::Snapshot;
 
+use crate::caveats::{self, Caveat};
 use crate::map::Map;
+use crate::reach::RuleAt;
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
 use crate::reach::traffic_set::{TrafficId, Traffics};
-use crate::reach::{Reach, RuleAt};
 use crate::space::{Description, Predicate, Space, TooMany, describe_groups};
 
 /// What a workload does, in one direction, with whoever could be at the other end.
@@ -30,27 +37,56 @@ pub struct Exposed {
     pub workload: usize,
     /// What it accepts, or what it sends.
     pub direction: Direction,
-    /// Whether any policy applies to it in this direction.
+    /// Whether any policy applies to any of its pods in this direction.
     pub protected: bool,
-    /// Pods that do not exist yet, in words, and what they get: every pod is in exactly one of them.
-    pub pods: Result<Vec<(String, TrafficId)>, TooMany>,
+    /// Pods that do not exist yet, and what they get: every pod is in exactly one of them.
+    pub pods: Result<Vec<Newcomers>, TooMany>,
     /// Ranges of outside addresses and what they get; those that get nothing are left out.
-    pub outside: Vec<(IpAddr, IpAddr, TrafficId)>,
+    pub outside: Vec<Addresses>,
+    /// What of its rules depends on more than addresses and ports.
+    pub caveats: Vec<Caveat>,
+}
+
+/// Pods that do not exist yet and get the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Newcomers {
+    /// Who they are, in words.
+    pub who: String,
+    /// What some pods of the workload do with them.
+    pub gets: TrafficId,
+    /// Whether all of its pods do that.
+    pub uniform: bool,
+}
+
+/// Outside addresses that get the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// The first.
+    pub first: IpAddr,
+    /// The last.
+    pub last: IpAddr,
+    /// What some pods of the workload do with them.
+    pub gets: TrafficId,
+    /// Whether all of its pods do that.
+    pub uniform: bool,
 }
 
 /// Combinations of selections that are told apart, at most.
 const MOST_SIGNATURES: usize = 4096;
 
 /// What is the same for workloads with the same rules.
-type Answer = Result<Vec<(String, TrafficId)>, TooMany>;
+type Answer = Result<Vec<Newcomers>, TooMany>;
+
+/// Pods of a workload that have the same rules: the family, the number of the rules there, and a class of theirs.
+type Sort = (Family, u32, u32);
 
 /// Asks for one workload after the other.
 #[derive(Debug)]
 pub struct Exposure<'m, 's> {
     map: &'m Map<'s>,
     space: Space,
-    /// By direction, the number of the rules, and the namespace.
-    known: HashMap<(Direction, u32, Family, String), Answer>,
+    /// By direction, the sorts of pods, and the namespace.
+    known: HashMap<(Direction, Vec<Sort>, String), Answer>,
 }
 
 // === impl Exposure ===
@@ -71,64 +107,81 @@ impl<'m, 's> Exposure<'m, 's> {
         cells: &mut Cells,
     ) -> Exposed {
         let map = self.map;
-        let outside =
-            families.iter().flat_map(|family| map.outside(workload, direction, *family, cuts, cells));
+        let outside = families.iter().flat_map(|family| {
+            let classes = map.kinds().classes(workload, *family);
+            outside::of(&map.reach[*family as usize], direction, &classes, cuts, cells)
+        });
         let outside = outside.collect();
-        let mut pods: Answer = Ok(Vec::new());
-        let mut protected = false;
-        for family in [Family::V4, Family::V6] {
-            let classes = map.kinds().classes(workload, family);
-            for class in &classes {
-                protected |= map.reach[family as usize].is_subject(direction, *class);
-            }
-            // The rules are the same over both families, but for addresses.
-            if let Some(class) = classes.first().filter(|_| matches!(&pods, Ok(found) if found.is_empty())) {
-                let namespace = map.workloads[workload].name.namespace.to_string();
-                pods = self.pods(direction, *class, family, namespace, cells);
-            }
+        let sorts = self.sorts(workload, direction);
+        let subject = |(family, _, class): &Sort| map.reach[*family as usize].is_subject(direction, *class);
+        let rules = sorts.iter().flat_map(|(family, _, class)| {
+            map.reach[*family as usize].rules(direction, *class).collect::<Vec<_>>()
+        });
+        Exposed {
+            workload,
+            direction,
+            protected: sorts.iter().any(subject),
+            outside,
+            caveats: caveats::of(map.snapshot, rules),
+            pods: self.pods(direction, &sorts, workload, cells),
         }
-        Exposed { workload, direction, protected, pods, outside }
     }
 
-    fn pods(
-        &mut self,
-        direction: Direction,
-        class: u32,
-        family: Family,
-        namespace: String,
-        cells: &mut Cells,
-    ) -> Answer {
-        let reach = &self.map.reach[family as usize];
-        let key = (direction, reach.row_number(direction, class), family, namespace);
+    /// The sorts of a workload's pods. The rules are the same over both families, but for addresses: a pod is asked over
+    /// the first that it has.
+    fn sorts(&self, workload: usize, direction: Direction) -> Vec<Sort> {
+        let of = |pod: usize| {
+            let class = |family: Family| {
+                let reach = &self.map.reach[family as usize];
+                let class = reach.class(Who::Pod(pod))?;
+                Some((family, reach.row_number(direction, class), class))
+            };
+            class(Family::V4).or_else(|| class(Family::V6))
+        };
+        let pods = self.map.workloads[workload].pods.iter();
+        let mut sorts: Vec<Sort> =
+            pods.filter_map(|pod| of(*pod)).collect::<BTreeSet<_>>().into_iter().collect();
+        sorts.dedup_by_key(|(family, row, _)| (*family, *row));
+        sorts
+    }
+
+    fn pods(&mut self, direction: Direction, sorts: &[Sort], workload: usize, cells: &mut Cells) -> Answer {
+        // Whoever runs nowhere meets nobody.
+        if sorts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let namespace = self.map.workloads[workload].name.namespace.to_string();
+        // Classes with the same rules say the same: which of them was met first is no part of the question.
+        let asked = sorts.iter().map(|(family, row, _)| (*family, *row, 0)).collect();
+        let key = (direction, asked, namespace);
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
-        let answer = self.work_out(direction, class, reach, &key.3, cells);
+        let answer = self.work_out(direction, sorts, &key.2, cells);
         self.known.insert(key, answer.clone());
         answer
     }
 
-    fn work_out(
-        &self,
-        direction: Direction,
-        class: u32,
-        reach: &Reach<'_>,
-        namespace: &str,
-        cells: &mut Cells,
-    ) -> Answer {
+    fn work_out(&self, direction: Direction, sorts: &[Sort], namespace: &str, cells: &mut Cells) -> Answer {
+        let map = self.map;
         let place = self.space.place(namespace);
         let mut sets: Vec<&PodSet> = Vec::new();
         let mut named: BTreeMap<RuleAt, Vec<usize>> = BTreeMap::new();
-        for rule in reach.rules(direction, class) {
-            let own = selections(self.map.snapshot, rule);
-            let places = own.into_iter().map(|set| match sets.iter().position(|known| *known == set) {
-                Some(at) => at,
-                None => {
-                    sets.push(set);
-                    sets.len() - 1
+        for (family, _, class) in sorts {
+            for rule in map.reach[*family as usize].rules(direction, *class) {
+                if named.contains_key(&rule) {
+                    continue;
                 }
-            });
-            named.insert(rule, places.collect());
+                let own = selections(map.snapshot, rule);
+                let places = own.into_iter().map(|set| match sets.iter().position(|known| *known == set) {
+                    Some(at) => at,
+                    None => {
+                        sets.push(set);
+                        sets.len() - 1
+                    }
+                });
+                named.insert(rule, places.collect());
+            }
         }
         let predicates: Vec<Predicate> = sets.iter().map(|set| self.space.predicate(set, place)).collect();
         let predicates: Vec<&Predicate> = predicates.iter().collect();
@@ -138,27 +191,35 @@ impl<'m, 's> Exposure<'m, 's> {
             let names = |rule: RuleAt| {
                 named.get(&rule).is_some_and(|sets| sets.iter().any(|set| signature.members.has(*set)))
             };
-            let cell = reach.supposed(direction, class, names, cells);
-            gets.push(cells.get(cell).allow);
+            let each = sorts.iter().map(|(family, _, class)| {
+                let cell = map.reach[*family as usize].supposed(direction, *class, names, cells);
+                cells.get(cell).allow
+            });
+            let each: Vec<TrafficId> = each.collect();
+            let some = each.iter().fold(Traffics::EMPTY, |some, own| cells.traffics.or(some, *own));
+            gets.push((some, each.iter().all(|own| *own == some)));
         }
         let described = describe_groups(&predicates, &signatures, |at| gets[at]);
-        let mut told: Vec<(String, TrafficId)> =
-            described.into_iter().map(|(gets, who)| (who.to_string(), gets)).collect();
+        let newcomers = |((gets, uniform), who): ((TrafficId, bool), Description<'_>)| Newcomers {
+            who: who.to_string(),
+            gets,
+            uniform,
+        };
+        let mut told: Vec<Newcomers> = described.into_iter().map(newcomers).collect();
         // Whoever gets nothing is whoever is left, where nobody else is.
-        let last = described_last(&told);
-        if let Some(at) = last {
-            let (_, gets) = told.remove(at);
-            told.push((Description::Others.to_string(), gets));
+        if let Some(at) = described_last(&told) {
+            let last = told.remove(at);
+            told.push(Newcomers { who: Description::Others.to_string(), ..last });
         }
         Ok(told)
     }
 }
 
 /// Those who get nothing, where others get something and nobody is called the others yet.
-fn described_last(told: &[(String, TrafficId)]) -> Option<usize> {
+fn described_last(told: &[Newcomers]) -> Option<usize> {
     let others = Description::Others.to_string();
-    let named = told.iter().any(|(who, _)| *who == others);
-    let nothing = told.iter().position(|(_, gets)| *gets == Traffics::EMPTY);
+    let named = told.iter().any(|one| one.who == others);
+    let nothing = told.iter().position(|one| one.gets == Traffics::EMPTY);
     nothing.filter(|_| told.len() > 1 && !named)
 }
 

@@ -3,6 +3,7 @@
 //! meant ([`lint`]), how another dialect says the same ([`convert`]), and whether what must hold does ([`policy_test`]).
 //! Some are about pods that could exist, not only those that do ([`space`]).
 
+pub mod caveats;
 pub mod convert;
 pub mod diff;
 pub mod exposure;

@@ -16,8 +16,10 @@ use palisade_analysis::exposure::Exposure;
 use palisade_analysis::map::{Level, Map};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
+use palisade_analysis::reach::traffic_set::{TrafficId, Traffics};
 use palisade_analysis::space::{Predicate, Space};
 use palisade_model::address::Family;
+use palisade_model::cluster::{Owner, Pod};
 use palisade_model::flow::Who;
 use palisade_model::label::{Operator, Requirement, Selector};
 use palisade_model::options::Options;
@@ -96,7 +98,7 @@ fn newcomers_get_what_was_said() {
                     let gets = cells.get(cell).allow;
                     // Someone in the list gets exactly that.
                     assert!(
-                        pods.iter().any(|(_, said)| *said == gets),
+                        pods.iter().any(|said| said.gets == gets && said.uniform),
                         "seed {seed}: {} {direction} {witness}: {pods:?}, not {gets:?}",
                         workload.name
                     );
@@ -107,4 +109,125 @@ fn newcomers_get_what_was_said() {
         }
     }
     assert!(asked > 5_000 && told > asked, "{asked} {told}");
+}
+
+/// Pods of one namespace as one workload, whatever their labels: what is told is what some of them do, and whether all do.
+#[test]
+fn a_workload_of_pods_that_differ_does_what_some_of_them_do() {
+    let (mut asked, mut mixed) = (0, 0);
+    for seed in 0..40 {
+        let mut dice = Dice(9100 + seed);
+        let mut state: State = BTreeMap::new();
+        for versions in pool() {
+            if dice.roll(4) > 0 {
+                let item = versions[dice.roll(versions.len())].clone();
+                state.insert(item.key(), item);
+            }
+        }
+        let mut before = objects(&state);
+        for pod in before.pods.iter_mut().filter(|pod| pod.stand_in.is_none() && !pod.external) {
+            pod.owner = Some(Owner { kind: "ReplicaSet".into(), name: "all".into() });
+        }
+        let snapshot = Snapshot::new(before.clone());
+        let options = Options { ip_block_matches_pods: false, ..Options::default() };
+        let cuts = Cuts::of([&snapshot]);
+        let mut cells = Cells::new(cuts.line().clone());
+        let map = Map::new(&snapshot, &options, Level::Workloads, &cuts, &mut cells);
+        let mut exposure = Exposure::new(&map);
+        for witness in newcomers(&Space::new(&snapshot)) {
+            let mut objects = before.clone();
+            if witness.is_namespace_new() {
+                objects.namespaces.push(witness.namespace.clone());
+            }
+            objects.pods.push(witness.pod("newcomer"));
+            let after = Snapshot::new(objects);
+            let place = |name: &str, namespace: &str| {
+                let named = |pod: &Pod| pod.name == name && pod.namespace == namespace && !pod.external;
+                after.pods().iter().position(named).unwrap()
+            };
+            let new = place("newcomer", &witness.namespace.name);
+            let reach = palisade_analysis::reach::Reach::new(&after, &options, Family::V4, &cuts, &mut cells);
+            for (at, workload) in map.workloads.iter().enumerate() {
+                let pods = workload.pods.iter().map(|pod| &snapshot.pods()[*pod]);
+                let classes: Option<Vec<u32>> = pods
+                    .map(|pod| {
+                        if pod.external || pod.host_network {
+                            None
+                        } else {
+                            reach.of_pod(place(&pod.name, &pod.namespace))
+                        }
+                    })
+                    .collect();
+                let Some(classes) = classes else { continue };
+                for direction in Direction::BOTH {
+                    let each = classes.iter().map(|own| {
+                        let cell = reach.side(direction, *own, reach.of_pod(new).unwrap());
+                        cells.get(cell).allow
+                    });
+                    let each: Vec<TrafficId> = each.collect();
+                    let some = each.iter().fold(Traffics::EMPTY, |some, own| cells.traffics.or(some, *own));
+                    let uniform = each.iter().all(|own| *own == some);
+                    let told = exposure.of(at, direction, &[Family::V4], &cuts, &mut cells).pods.unwrap();
+                    assert!(
+                        told.iter().any(|said| (said.gets, said.uniform) == (some, uniform)),
+                        "seed {seed}: {} {direction} {witness}: {told:?}, not {some:?} {uniform}",
+                        workload.name
+                    );
+                    asked += 1;
+                    mixed += usize::from(!uniform);
+                }
+            }
+        }
+    }
+    assert!(asked > 1_000 && mixed > 100, "{asked} {mixed}");
+}
+
+#[test]
+fn addresses_get_what_the_map_says_and_who_differs_is_told() {
+    let mut mixed = 0;
+    for seed in 0..40 {
+        let mut dice = Dice(9500 + seed);
+        let mut state: State = BTreeMap::new();
+        for versions in pool() {
+            if dice.roll(4) > 0 {
+                let item = versions[dice.roll(versions.len())].clone();
+                state.insert(item.key(), item);
+            }
+        }
+        let mut objects = objects(&state);
+        for pod in objects.pods.iter_mut().filter(|pod| pod.stand_in.is_none() && !pod.external) {
+            pod.owner = Some(Owner { kind: "ReplicaSet".into(), name: "all".into() });
+        }
+        let snapshot = Snapshot::new(objects);
+        let options = Options::default();
+        let cuts = Cuts::of([&snapshot]);
+        let mut cells = Cells::new(cuts.line().clone());
+        let map = Map::new(&snapshot, &options, Level::Workloads, &cuts, &mut cells);
+        let mut exposure = Exposure::new(&map);
+        for at in 0..map.workloads.len() {
+            for (direction, family) in Direction::BOTH
+                .into_iter()
+                .flat_map(|way| [Family::V4, Family::V6].map(|family| (way, family)))
+            {
+                let told = exposure.of(at, direction, &[family], &cuts, &mut cells).outside;
+                let reach = &map.reach[family as usize];
+                for interval in 0..cuts.len(family) {
+                    let (first, last) = cuts.interval(family, interval);
+                    let outside = reach.of_address(first, &cuts);
+                    let classes = map.kinds().classes(at, family);
+                    let each: Vec<TrafficId> = classes
+                        .iter()
+                        .map(|own| cells.get(reach.side(direction, *own, outside)).allow)
+                        .collect();
+                    let some = each.iter().fold(Traffics::EMPTY, |some, own| cells.traffics.or(some, *own));
+                    let said = told.iter().find(|said| said.first <= first && last <= said.last);
+                    assert_eq!(said.map_or(Traffics::EMPTY, |said| said.gets), some, "seed {seed}");
+                    let uniform = each.iter().all(|own| *own == some);
+                    assert_eq!(said.is_none_or(|said| said.uniform), uniform, "seed {seed}");
+                    mixed += usize::from(!uniform);
+                }
+            }
+        }
+    }
+    assert!(mixed > 100, "{mixed}");
 }

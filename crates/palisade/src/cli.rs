@@ -100,15 +100,12 @@ pub enum Command {
 ///
 /// Exit code: 0 allowed, 1 denied, 2 not answerable.
 #[derive(Debug, Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   palisade explain \"shop/web -> shop/db tcp/5432\" -f cluster/
   palisade explain \"ip:203.0.113.7 -> svc:shop/web tcp/443\" -f cluster/ -f policies.yaml
   palisade explain \"shop/web -> ip:198.51.100.7 tcp/443\" -f cluster/ --dns api.example.com=198.51.100.7
-  palisade explain \"shop/* -> shop/db tcp/5432\" -f cluster/ --output json"
-)]
+  palisade explain \"shop/* -> shop/db tcp/5432\" -f cluster/ --output json")]
 pub struct ExplainArgs {
     /// The connection, e.g. "shop/web -> shop/db tcp/5432"
     pub flow: String,
@@ -139,14 +136,11 @@ pub struct ExplainArgs {
 ///
 /// Exit code: 0 clean or warnings only, 1 errors (with --strict also warnings), 2 a file could not be read.
 #[derive(Debug, Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   palisade check -f cluster/
   palisade check -f cluster/ --strict --output sarif > palisade.sarif
-  palisade check --explain K0203"
-)]
+  palisade check --explain K0203")]
 pub struct CheckArgs {
     #[command(flatten)]
     pub input: OptionalInputArgs,
@@ -169,13 +163,10 @@ pub struct CheckArgs {
 ///
 /// Exit code: 0 all hold, 1 any does not, 2 a file could not be read.
 #[derive(Debug, Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   palisade test cluster/tests
-  palisade test cluster/tests --output junit > results.xml"
-)]
+  palisade test cluster/tests --output junit > results.xml")]
 pub struct TestArgs {
     /// Files and folders with tests
     #[arg(required = true, value_name = "PATH")]
@@ -274,6 +265,23 @@ pub struct InputArgs {
     /// A manifest, a folder (searched for .yaml, .yml and .json), or - for standard input; may be repeated
     #[arg(short, long = "file", required = true, value_name = "PATH")]
     pub files: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct PathArgs {
+    /// A manifest, a folder (searched for .yaml, .yml and .json), or - for standard input; may be repeated
+    #[arg(short, long = "file", required_unless_present = "paths", value_name = "PATH")]
+    files: Vec<String>,
+    /// The same, without -f
+    #[arg(value_name = "PATH", id = "paths")]
+    paths: Vec<String>,
+}
+
+impl PathArgs {
+    /// All of them.
+    pub fn all(&self) -> Vec<String> {
+        self.files.iter().chain(&self.paths).cloned().collect()
+    }
 }
 
 #[derive(Debug, Args)]

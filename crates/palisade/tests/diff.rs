@@ -160,7 +160,7 @@ spec:
         "outside-only",
     ]);
     assert_eq!(code, 1, "{out}");
-    assert!(out.contains("anywhere outside (IPv6)"), "{out}");
+    assert!(out.contains("anywhere outside over IPv6"), "{out}");
 }
 
 #[test]

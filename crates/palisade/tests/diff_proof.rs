@@ -102,7 +102,7 @@ fn pods_that_are_not_like_the_others_are_told_apart() {
     let folder = sides(&allow("canary: 'yes'"), &allow("app: web"), &pods);
     let (code, out, _) = folder.palisade(&DIFF);
     assert_eq!(code, 1, "{out}");
-    assert!(out.contains("OPENS   pod shop/a → anywhere outside (IPv4)   tcp/443"), "{out}");
+    assert!(out.contains("OPENS   pod shop/a → anywhere outside over IPv4   tcp/443"), "{out}");
     let document = folder.json(&[&DIFF[..], &["--output", "json"]].concat());
     assert_eq!(document["changes"], json!([]));
     assert_eq!(
@@ -164,7 +164,7 @@ fn ipv6_that_opens_is_told_although_something_else_closes() {
     let folder = sides(&before, &after, deployment);
     let (code, out, _) = folder.palisade(&[&DIFF[..], &["--fail-on", "opened"]].concat());
     assert_eq!(code, 1, "{out}");
-    assert!(out.contains("OPENS   shop/web → anywhere outside (IPv6)   all"), "{out}");
+    assert!(out.contains("OPENS   shop/web → anywhere outside over IPv6   all"), "{out}");
 }
 
 #[test]
@@ -212,4 +212,82 @@ fn git_compares_as_git_does() {
     folder.write("k/rendered/r.yaml", &policy("ingress: []").replace("name: p,", "name: r,"));
     let (code, out, err) = folder.palisade(&["diff", "--git", "main", "k", "-f", "both.yaml"]);
     assert_eq!(code, 0, "{out}{err}");
+}
+
+#[test]
+fn within_is_judged_by_all_there_is_and_explained_by_one_connection() {
+    // More closes than is kept apart, and then something opens.
+    let pod = |name: &str, namespace: &str| {
+        format!("{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: {namespace}}}}}\n---\n")
+    };
+    let many: String = (0..460).map(|at| pod(&format!("p{at}"), "a")).collect();
+    let pods = many + &pod("x", "z") + &pod("y", "z");
+    let deny = policy("policyTypes: [Ingress]");
+    let only_a =
+        policy("ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: a}}}]}]");
+    let folder = sides(&only_a.replace("shop", "z"), &deny.replace("shop", "a"), &pods);
+    let arguments =
+        ["query", "-f", "after.yaml", "-f", "both.yaml", "--within", "before.yaml", "--within", "both.yaml"];
+    let (code, out, err) = folder.palisade(&arguments);
+    assert_eq!(code, 1, "{out}{err}");
+    // A small one says which connection, and why.
+    let folder = sides(
+        &deny,
+        &only_a.replace("kubernetes.io/metadata.name: a", "kubernetes.io/metadata.name: shop"),
+        PODS,
+    );
+    let arguments =
+        ["query", "-f", "after.yaml", "-f", "both.yaml", "--within", "before.yaml", "--within", "both.yaml"];
+    let (code, out, _) = folder.palisade(&arguments);
+    assert_eq!(code, 1);
+    assert!(out.contains("for example, as it is here:") && out.contains("ALLOWED"), "{out}");
+    let document = folder.json(&[&arguments[..], &["--output", "json"]].concat());
+    assert_eq!(document["compared"][0]["counterexample"]["verdict"], json!("allow"), "{document:#}");
+    // The other way round nothing opens.
+    let arguments =
+        ["query", "-f", "before.yaml", "-f", "both.yaml", "--within", "after.yaml", "--within", "both.yaml"];
+    assert_eq!(folder.palisade(&arguments).0, 0);
+    // Policies alone are compared for pods there could be.
+    let arguments = ["query", "-f", "after.yaml", "--within", "before.yaml"];
+    assert_eq!(folder.palisade(&arguments).0, 1);
+    assert_eq!(folder.palisade(&["query", "-f", "before.yaml", "--within", "after.yaml"]).0, 0);
+}
+
+#[test]
+fn the_ingress_controller_counts_for_equality_too() {
+    let service = "\
+{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}}
+---
+{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: i, namespace: shop}, spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop, labels: {app: web}}, status: {podIP: 10.0.1.1}}
+";
+    let folder =
+        sides(&policy("ingress: []"), &policy("ingress: [{from: [{namespaceSelector: {}}]}]"), service);
+    let arguments =
+        ["query", "-f", "after.yaml", "-f", "both.yaml", "--equals", "before.yaml", "--equals", "both.yaml"];
+    let (code, out, _) = folder.palisade(&arguments);
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("ingress controller → shop/web"), "{out}");
+}
+
+#[test]
+fn more_source_ports_than_are_told_apart_are_said() {
+    let rules = |from: usize| -> String {
+        let rule = |at: usize| {
+            format!(
+                "{{action: Drop, to: [{{podSelector: {{}}}}], ports: [{{protocol: TCP, port: {}, sourcePort: {}}}]}},",
+                2000 + at,
+                40000 + 2 * at
+            )
+        };
+        let rules: String = (from..600).map(rule).collect();
+        format!(
+            "{{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {{name: a}}, spec: {{priority: 5, appliedTo: [{{podSelector: {{}}}}], egress: [{rules}]}}}}\n"
+        )
+    };
+    let folder = sides(&rules(0), &rules(1), PODS);
+    let (_, out, err) = folder.palisade(&DIFF);
+    assert!(err.contains("more than 1,024 ranges of source ports"), "{err}");
+    assert!(out.starts_with("No difference in what could be read"), "{out}");
 }

@@ -11,6 +11,7 @@ mod outside;
 mod proof;
 mod spots;
 mod verdicts;
+mod witness;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -178,10 +179,10 @@ impl<'s> Diff<'s> {
                 let (source, destination) = (Peer::Workload(source), Peer::Workload(destination));
                 tell(cells, Change { source, destination, before, after })?;
             }
-            self.outside(select, source, Direction::Egress, &mut outside, cuts, cells, &mut tell)?;
+            self.outside(select, (source, Direction::Egress), &mut outside, cuts, cells, &mut tell)?;
         }
         for destination in (0..self.workloads.len()).filter(|at| !self.is_controller(*at)) {
-            self.outside(select, destination, Direction::Ingress, &mut outside, cuts, cells, &mut tell)?;
+            self.outside(select, (destination, Direction::Ingress), &mut outside, cuts, cells, &mut tell)?;
         }
         self.entrances(cells, &mut tell)?;
         self.apart(select, cuts, cells, &mut tell)

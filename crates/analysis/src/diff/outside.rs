@@ -26,8 +26,7 @@ impl Diff<'_> {
     pub(super) fn outside(
         &self,
         select: &Select,
-        workload: usize,
-        direction: Direction,
+        (workload, direction): (usize, Direction),
         known: &mut Known,
         cuts: &Cuts,
         cells: &mut Cells,

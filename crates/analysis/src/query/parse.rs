@@ -1,14 +1,12 @@
-//! The text of a query: `SOURCE -> DESTINATION [TRAFFIC] [is empty|is full]`.
+//! The text of a query: `SOURCE -> DESTINATION [TRAFFIC] [is empty|is not empty|is full]`.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::str::FromStr;
 
-use palisade_model::flow::Glob;
-use palisade_model::label::{Operator, Requirement, Selector};
 use palisade_model::traffic::{PortRange, Protocol};
-use smol_str::SmolStr;
 use thiserror::Error;
+
+use super::Ends;
 
 /// A question about all connections between two sorts of endpoints.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +19,8 @@ pub struct Query {
     pub traffic: Vec<(Protocol, PortRange)>,
     /// What must hold; a query without is only answered.
     pub must: Option<Must>,
+    /// The two ends as written, the source first.
+    pub ends: [String; 2],
     /// As written.
     pub text: String,
 }
@@ -30,35 +30,17 @@ pub struct Query {
 pub enum Must {
     /// Nothing of it is let through.
     BeEmpty,
+    /// Some of it is.
+    NotBeEmpty,
     /// All of it is.
     BeFull,
-}
-
-/// Endpoints.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ends {
-    /// Pods: their namespace, and their name or their workload's, and their labels.
-    Pods {
-        /// The namespace.
-        namespace: Glob,
-        /// The name of the pod, or of what made it.
-        name: Glob,
-        /// The labels.
-        selector: Selector,
-    },
-    /// Every address outside of the cluster.
-    Internet,
-    /// Addresses outside, first and last.
-    Addresses(IpAddr, IpAddr),
-    /// A node.
-    Node(SmolStr),
 }
 
 /// A query that cannot be read. Not retryable: the text is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum QueryError {
     /// No arrow.
-    #[error("a query is SOURCE -> DESTINATION [TRAFFIC] [is empty|is full]; {0:?} has neither -> nor <-")]
+    #[error("a query is SOURCE -> DESTINATION [TRAFFIC] [{ASSERTIONS}]; {0:?} has neither -> nor <-")]
     Arrow(String),
     /// An end that is none of the forms.
     #[error(
@@ -66,50 +48,109 @@ pub enum QueryError {
          ip:ADDRESS or ip:CIDR, or node:NAME"
     )]
     End(String),
-    /// Traffic that is none.
+    /// An address without `ip:`.
+    #[error("{0:?} is an address: write ip:{0}")]
+    BareAddress(String),
+    /// A service.
     #[error(
-        "{0:?} is no traffic: expected tcp/PORT, tcp/FROM-TO, tcp, udp, sctp or icmp, separated by commas"
+        "{0:?} is a Service: a query is about pods and addresses themselves; write who serves it, as in shop/web or \
+         shop/app=web, and the port that they listen on"
     )]
+    Service(String),
+    /// Traffic that is none.
+    #[error("{}", no_traffic(.0))]
     Traffic(String),
+    /// Traffic before the arrow.
+    #[error("{0:?} stands before the arrow: traffic comes last, as in shop/web -> shop/db tcp/5432 is full")]
+    Early(String),
     /// A verb that is none.
-    #[error("{0:?} cannot be asserted: expected `is empty` or `is full`")]
+    #[error("{0:?} cannot be asserted: expected {VERBS}")]
     Verb(String),
 }
+
+/// What can be asserted, as a form and in words.
+const ASSERTIONS: &str = "is empty|is not empty|is full";
+const VERBS: &str = "`is empty`, `is not empty` or `is full`";
+
+fn no_traffic(text: &str) -> String {
+    let expected = "expected tcp/PORT, tcp/FROM-TO, tcp, udp, sctp or icmp, separated by commas";
+    let help = match text {
+        _ if text.starts_with(|c: char| c.is_ascii_digit()) => format!("write tcp/{text}"),
+        _ if text.eq_ignore_ascii_case("igmp") || text.to_ascii_lowercase().starts_with("igmp/") => {
+            format!("a query is about connections; {expected}")
+        }
+        _ => expected.to_owned(),
+    };
+    format!("{text:?} is no traffic: {help}; what can be asserted is {VERBS}")
+}
+
+// === impl Query ===
 
 impl FromStr for Query {
     type Err = QueryError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (left, right, backwards) = match (text.split_once("->"), text.split_once("<-")) {
-            (Some((left, right)), _) => (left, right, false),
-            (None, Some((left, right))) => (left, right, true),
-            (None, None) => return Err(QueryError::Arrow(text.to_owned())),
-        };
+        let (left, right, backwards) = arrow(text).ok_or_else(|| QueryError::Arrow(text.to_owned()))?;
         let (right, must) = verb(right.trim())?;
-        // Labels may have blanks in their lists: `app in (a, b)`.
-        let (end, traffic) = split_end(right);
-        let (left, right): (Ends, Ends) = (left.trim().parse()?, end.parse()?);
-        let (source, destination) = if backwards { (right, left) } else { (left, right) };
-        Ok(Query { source, destination, traffic: traffics(traffic)?, must, text: text.trim().to_owned() })
+        let (first, before) = split_end(left.trim())?;
+        let (second, after) = split_end(right)?;
+        if !before.is_empty() {
+            return Err(QueryError::Early(before.to_owned()));
+        }
+        let traffic = traffics(after)?;
+        let ends = [left.trim(), right[..right.len() - after.len()].trim_end()].map(ToOwned::to_owned);
+        let [one, other] = ends;
+        let (source, destination, ends) = match backwards {
+            true => (second, first, [other, one]),
+            false => (first, second, [one, other]),
+        };
+        Ok(Query { source, destination, traffic, must, ends, text: text.trim().to_owned() })
     }
 }
 
-/// Takes the verb off the end: `is empty`, `must be full`, `empty`.
-fn verb(text: &str) -> Result<(&str, Option<Must>), QueryError> {
-    let (rest, must) = match text.rsplit_once(char::is_whitespace) {
-        Some((rest, "empty")) => (rest.trim_end(), Must::BeEmpty),
-        Some((rest, "full")) => (rest.trim_end(), Must::BeFull),
-        _ => match text.rsplit_once(" is ").or_else(|| text.rsplit_once(" must be ")) {
-            Some((_, wrong)) => return Err(QueryError::Verb(wrong.to_owned())),
-            None => return Ok((text, None)),
-        },
-    };
-    let rest = rest.strip_suffix(" must be").or_else(|| rest.strip_suffix(" is")).unwrap_or(rest);
-    Ok((rest.trim_end(), Some(must)))
+/// What stands before and after the first arrow, and whether it points to the left.
+fn arrow(text: &str) -> Option<(&str, &str, bool)> {
+    let arrows = [("->", false), ("→", false), ("<-", true), ("←", true)];
+    let found = arrows.iter().filter_map(|(arrow, backwards)| Some((text.find(arrow)?, *arrow, *backwards)));
+    let (at, arrow, backwards) = found.min()?;
+    Some((&text[..at], &text[at + arrow.len()..], backwards))
 }
 
-/// Where an end is over and the traffic begins: at the last blank outside of parentheses, if a protocol follows.
-fn split_end(text: &str) -> (&str, &str) {
+/// Takes the verb off the end: `is empty`, `is not empty`, `must be full`, `empty`.
+fn verb(text: &str) -> Result<(&str, Option<Must>), QueryError> {
+    let last = |text: &'_ str, word: &str| -> Option<usize> {
+        let rest = text.strip_suffix(word)?;
+        (rest.is_empty() || rest.ends_with(char::is_whitespace)).then(|| rest.trim_end().len())
+    };
+    let without = |text: &str, word: &str| last(text, word).unwrap_or(text.len());
+    let (at, full) = match (last(text, "empty"), last(text, "full")) {
+        (Some(at), _) => (at, false),
+        (None, Some(at)) => (at, true),
+        (None, None) => {
+            let words = [" is ", " must be ", " must "];
+            return match words.iter().find_map(|word| text.rsplit_once(word)) {
+                Some((_, wrong)) => Err(QueryError::Verb(wrong.to_owned())),
+                None => Ok((text, None)),
+            };
+        }
+    };
+    let rest = &text[..at];
+    let rest = &rest[..without(rest, "be")];
+    let negated = last(rest, "not");
+    let rest = &rest[..negated.unwrap_or(rest.len())];
+    let rest = &rest[..without(rest, "must")];
+    let rest = &rest[..without(rest, "is")];
+    match (full, negated) {
+        (false, None) => Ok((rest, Some(Must::BeEmpty))),
+        (false, Some(_)) => Ok((rest, Some(Must::NotBeEmpty))),
+        (true, None) => Ok((rest, Some(Must::BeFull))),
+        (true, Some(_)) => Err(QueryError::Verb("not full".to_owned())),
+    }
+}
+
+/// An end, and the traffic that comes after it: at a blank outside of parentheses, where a protocol follows. Labels may
+/// have blanks, too: `app in (a, b)`.
+fn split_end(text: &str) -> Result<(Ends, &str), QueryError> {
     let mut depth = 0_u32;
     let mut places = Vec::new();
     for (at, c) in text.char_indices() {
@@ -120,14 +161,22 @@ fn split_end(text: &str) -> (&str, &str) {
             _ => {}
         }
     }
-    for at in places {
-        let rest = text[at..].trim_start();
+    for at in &places {
+        let rest = text[*at..].trim_start();
         let name = rest.split(['/', ',', ' ']).next().unwrap_or_default().to_ascii_lowercase();
         if matches!(name.as_str(), "tcp" | "udp" | "sctp" | "icmp" | "any") {
-            return (text[..at].trim_end(), rest);
+            return Ok((text[..*at].trim_end().parse()?, rest));
         }
     }
-    (text, "")
+    // Where what comes before a blank is an end, and all of it is none, the rest was meant to be traffic.
+    let is_end = |at: &&usize| text[..**at].trim_end().parse::<Ends>().is_ok();
+    text.parse().map(|end| (end, "")).map_err(|error| match places.iter().rev().find(is_end) {
+        Some(at) => {
+            let wrong = text[*at..].split([',', ' ']).find(|word| !word.is_empty()).unwrap_or_default();
+            QueryError::Traffic(wrong.to_owned())
+        }
+        None => error,
+    })
 }
 
 fn traffics(text: &str) -> Result<Vec<(Protocol, PortRange)>, QueryError> {
@@ -157,116 +206,13 @@ fn traffic(text: &str) -> Result<(Protocol, PortRange), QueryError> {
     if first > last { Err(wrong()) } else { Ok((protocol, PortRange { first, last })) }
 }
 
-impl FromStr for Ends {
-    type Err = QueryError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = || QueryError::End(text.to_owned());
-        let glob = |text: &str| text.parse::<Glob>().map_err(|_| wrong());
-        let any = || glob("*");
-        if matches!(text, "internet" | "outside") {
-            return Ok(Ends::Internet);
-        }
-        if let Some(addresses) = text.strip_prefix("ip:") {
-            let address = addresses.parse::<IpAddr>().map(|address| (address, address));
-            let block = || {
-                addresses
-                    .parse::<ipnet::IpNet>()
-                    .map(|net| net.trunc())
-                    .map(|net| (net.network(), net.broadcast()))
-            };
-            let (first, last) = address.or_else(|_| block()).map_err(|_| wrong())?;
-            return Ok(Ends::Addresses(first, last));
-        }
-        if let Some(name) = text.strip_prefix("node:") {
-            return if name.is_empty() { Err(wrong()) } else { Ok(Ends::Node(name.into())) };
-        }
-        let everything = Selector::everything;
-        let named = text.strip_prefix("ns:");
-        if let Some(namespace) = named.filter(|rest| !rest.contains('/')) {
-            return Ok(Ends::Pods { namespace: glob(namespace)?, name: any()?, selector: everything() });
-        }
-        let text = named.unwrap_or(text);
-        // A label's key may have a slash: what comes before the first one is a namespace only if a name can be.
-        let split = text.split_once('/').filter(|(head, _)| !head.contains(['.', '=', '!', ' ', '(']));
-        match split {
-            Some((namespace, rest)) if is_selector(rest) => Ok(Ends::Pods {
-                namespace: glob(namespace)?,
-                name: any()?,
-                selector: selector(rest).ok_or_else(wrong)?,
-            }),
-            Some((namespace, name)) => {
-                Ok(Ends::Pods { namespace: glob(namespace)?, name: glob(name)?, selector: everything() })
-            }
-            None if is_selector(text) => Ok(Ends::Pods {
-                namespace: any()?,
-                name: any()?,
-                selector: selector(text).ok_or_else(wrong)?,
-            }),
-            None => Err(wrong()),
-        }
-    }
-}
-
-fn is_selector(text: &str) -> bool {
-    text.contains(['=', '(', '!'])
-}
-
-/// A selector as kubectl writes it: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
-fn selector(text: &str) -> Option<Selector> {
-    let mut requirements = Vec::new();
-    let (mut depth, mut start) = (0_u32, 0);
-    let mut parts = Vec::new();
-    for (at, c) in text.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.checked_sub(1)?,
-            ',' if depth == 0 => {
-                parts.push(&text[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&text[start..]);
-    for part in parts {
-        requirements.push(requirement(part.trim())?);
-    }
-    (depth == 0).then(|| Selector::new(requirements))
-}
-
-fn requirement(text: &str) -> Option<Requirement> {
-    let key = |text: &str| {
-        let text = text.trim();
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
-        (!text.is_empty() && text.chars().all(plain)).then(|| SmolStr::from(text))
-    };
-    let list = |text: &str| -> Option<Vec<SmolStr>> {
-        let inner = text.trim().strip_prefix('(')?.strip_suffix(')')?;
-        inner.split(',').map(|value| Some(SmolStr::from(value.trim()))).collect()
-    };
-    if let Some((name, value)) = text.split_once("!=") {
-        return Some(Requirement::new(key(name)?, Operator::NotIn(vec![value.trim().into()])));
-    }
-    if let Some((name, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        return Some(Requirement::new(key(name)?, Operator::In(vec![value.trim().into()])));
-    }
-    if let Some((name, values)) = text.split_once(" notin ") {
-        return Some(Requirement::new(key(name)?, Operator::NotIn(list(values)?)));
-    }
-    if let Some((name, values)) = text.split_once(" in ") {
-        return Some(Requirement::new(key(name)?, Operator::In(list(values)?)));
-    }
-    match text.strip_prefix('!') {
-        Some(name) => Some(Requirement::new(key(name)?, Operator::DoesNotExist)),
-        None => Some(Requirement::new(key(text)?, Operator::Exists)),
-    }
-}
+// === impl Must ===
 
 impl fmt::Display for Must {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Must::BeEmpty => "empty",
+            Must::NotBeEmpty => "not empty",
             Must::BeFull => "full",
         })
     }
@@ -298,6 +244,50 @@ mod tests {
         assert!(matches!(query("ns:shop -> node:worker").destination, Ends::Node(_)));
         let keyed = query("app.kubernetes.io/name=web -> shop/db icmp");
         assert!(matches!(keyed.source, Ends::Pods { ref selector, .. } if !selector.is_everything()));
+        assert_eq!(query("a/b → c/d").destination, query("a/b -> c/d").destination);
+        assert_eq!(query("a/b ← c/d").source, query("a/b <- c/d").source);
+        assert_eq!(query("ns:a <- ip:[::1] udp").ends, ["ip:[::1]", "ns:a"]);
+        for (text, must) in [
+            ("is empty", Must::BeEmpty),
+            ("must be empty", Must::BeEmpty),
+            ("empty", Must::BeEmpty),
+            ("is not empty", Must::NotBeEmpty),
+            ("must not be empty", Must::NotBeEmpty),
+            ("is full", Must::BeFull),
+        ] {
+            let asked = query(&format!("a/b -> c/d tcp/80 {text}"));
+            assert_eq!((asked.must, asked.traffic.len()), (Some(must), 1), "{text}");
+            assert_eq!(asked.ends, ["a/b", "c/d"]);
+        }
+    }
+
+    #[test]
+    fn says_what_to_write_instead() {
+        for (text, says) in [
+            (
+                "a/b -> shop/db 80 is empty",
+                "\"80\" is no traffic: write tcp/80; what can be asserted is `is empty`, `is not empty` or `is full`",
+            ),
+            ("a/b -> shop/db 80-90", "write tcp/80-90"),
+            ("a/b -> app=db 80 is full", "write tcp/80"),
+            ("a/b -> shop/app in (a, b) 80", "write tcp/80"),
+            ("a/b -> c/d igmp is empty", "\"igmp\" is no traffic: a query is about connections"),
+            ("a/b -> c/d http", "\"http\" is no traffic: expected tcp/PORT"),
+            ("a/b -> svc:shop/db tcp/80 is empty", "\"svc:shop/db\" is a Service"),
+            ("a/b -> svc:shop/db", "\"svc:shop/db\" is a Service"),
+            ("a/b -> 10.0.0.1 is empty", "write ip:10.0.0.1"),
+            ("a/b -> 10.0.0.0/8", "write ip:10.0.0.0/8"),
+            ("a/b tcp/80 -> c/d", "traffic comes last"),
+            (
+                "a/b -> c/d is not full",
+                "\"not full\" cannot be asserted: expected `is empty`, `is not empty` or `is full`",
+            ),
+            ("a/b -> c/d is shiny", "\"shiny\" cannot be asserted"),
+            ("a/b c/d", "has neither -> nor <-"),
+        ] {
+            let error = text.parse::<Query>().expect_err(text).to_string();
+            assert!(error.contains(says), "{text}: {error}");
+        }
     }
 
     #[test]

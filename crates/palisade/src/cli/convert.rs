@@ -14,16 +14,13 @@ use super::{CompileOutput, InputArgs, ThoriumArgs};
 /// Exit code: 0 converted and compared, 1 something cannot be said or the input has errors, 2 nothing to convert, a file could not be
 /// read, or the comparison failed.
 #[derive(Debug, Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   palisade convert --to clusternetworkpolicy -f admin-policies/
   kubectl get anp,banp -o yaml | palisade convert --to clusternetworkpolicy -f - > cnp.yaml
   palisade convert --to clusternetworkpolicy --from adminnetworkpolicy -f examples/shop
   palisade convert --to networkpolicy --from thorium -f examples/thorium --output json
-  palisade convert --to antrea -f policies/ --partial"
-)]
+  palisade convert --to antrea -f policies/ --partial")]
 pub struct ConvertArgs {
     /// The dialect to say them in
     #[arg(long, value_enum, value_name = "DIALECT")]

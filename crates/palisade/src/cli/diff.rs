@@ -14,16 +14,13 @@ use super::{MapOptions, ThoriumArgs};
 ///
 /// Exit code: 0 same (or nothing that --fail-on asks for), 1 different, 2 a side could not be read.
 #[derive(Debug, Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   palisade diff --git main cluster/
   palisade diff cluster/ --with new-policy.yaml
   palisade diff old/ new/ -f cluster/pods.yaml
   palisade diff --git main cluster/ --output md > comment.md
-  palisade diff --git v1.0..v1.1 cluster/ --fail-on opened"
-)]
+  palisade diff --git v1.0..v1.1 cluster/ --fail-on opened")]
 pub struct DiffArgs {
     /// Before and after; with --git, the files and folders to compare (the folder here, if none)
     #[arg(value_name = "PATH")]

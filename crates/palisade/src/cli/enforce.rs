@@ -14,7 +14,6 @@ use super::{InputArgs, ThoriumArgs};
 /// Exit code: 0 in force, 1 the files have errors (nothing is written), 2 it cannot be done here.
 #[derive(Debug, Args)]
 #[command(
-    verbatim_doc_comment,
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "\

@@ -14,7 +14,6 @@ use super::ThoriumArgs;
 /// Exit code: 0 all as predicted, 1 something was not, 2 nothing could be measured.
 #[derive(Debug, Args)]
 #[command(
-    verbatim_doc_comment,
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "\

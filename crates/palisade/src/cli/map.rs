@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{DirectionArg, InputArgs, MapOptions, ThoriumArgs};
+use super::{DirectionArg, MapOptions, PathArgs, ThoriumArgs};
 
 /// Show who can talk to whom.
 ///
@@ -12,19 +12,16 @@ use super::{DirectionArg, InputArgs, MapOptions, ThoriumArgs};
 ///
 /// Exit code: 0 shown, 2 a file could not be read, or there is no such workload or namespace.
 #[derive(Debug, Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   palisade map -f cluster/
   palisade map -f cluster/ --namespace shop --explain
   palisade map -f cluster/ --focus shop/db --direction ingress --port tcp/5432
   palisade map -f cluster/ --output html > map.html
-  kubectl get pods,ns,nodes,netpol -A -o yaml | palisade map -f - --output json"
-)]
+  kubectl get pods,ns,nodes,netpol -A -o yaml | palisade map -f - --output json")]
 pub struct MapArgs {
     #[command(flatten)]
-    pub input: InputArgs,
+    pub input: PathArgs,
     /// Only rows with a workload of this namespace; may be repeated
     #[arg(long, short, value_name = "NAME")]
     pub namespace: Vec<String>,

@@ -6,22 +6,30 @@ use super::{InputArgs, MapOptions, ThoriumArgs};
 
 /// Assert what must hold for all connections of a cluster, in a line each.
 ///
-/// A query is SOURCE -> DESTINATION [TRAFFIC] [is empty|is full], or DESTINATION <- SOURCE. An end is namespace/name (of pods or what
-/// made them; * may stand for either part, or end it), ns:namespace, labels as app=web or shop/app=web, internet, ip:ADDRESS,
-/// ip:CIDR or node:NAME. Traffic is tcp/PORT, tcp/FROM-TO, tcp, udp, sctp or icmp, several with commas; anything, if none is named.
-/// It is about every pod, every port and every address; what speaks against it is one connection, explained.
+/// A query is SOURCE -> DESTINATION [TRAFFIC] [is empty|is not empty|is full], or DESTINATION <-
+/// SOURCE. An end is namespace/name (of pods or what made them; * may stand for either part, or end
+/// it), ns:namespace, labels as app=web or shop/app=web, internet, ip:ADDRESS, ip:CIDR or
+/// node:NAME. Traffic is tcp/PORT, tcp/FROM-TO, tcp, udp, sctp or icmp, several with commas;
+/// anything, if none is named. It is about every pod, every port and every address; what speaks
+/// against it is one connection, explained.
 ///
-/// Exit code: 0 everything holds, 1 something does not, 2 a query or a file could not be read, or an end is nobody.
+/// ip:ADDRESS is whoever has the address: a pod or a node of the input, else the outside. ip:CIDR
+/// and internet are addresses outside: the input's own pods and nodes are not meant, although an
+/// address of theirs lies in the block.
+///
+/// is empty: nothing of the traffic is let through, for any pair. is not empty: something is, for
+/// some pair. is full: all of it is, for every pair; what a rule lets through on condition (layer
+/// 7) is not enough for that.
+///
+/// Exit code: 0 everything holds, 1 something does not, 2 a query or a file could not be read, or
+/// an end is nobody; the other queries are answered all the same.
 #[derive(Debug, Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   palisade query \"ns:payments <- internet is empty\" -f cluster/
   palisade query \"app=web -> app=db tcp/5432 is full\" \"shop/* -> internet\" -f cluster/
   palisade query -f new/ --within old/
-  palisade query -f cluster/ --equals rewritten/"
-)]
+  palisade query -f cluster/ --equals rewritten/")]
 pub struct QueryArgs {
     /// What is asked, e.g. "app=web -> app=db tcp/5432 is full"
     #[arg(value_name = "QUERY")]
@@ -36,6 +44,9 @@ pub struct QueryArgs {
     pub equals: Vec<String>,
     #[command(flatten)]
     pub reading: MapOptions,
+    /// A name and the address it stands for, for rules with domainNames or fqdn; may be repeated
+    #[arg(long, value_name = "NAME=IP")]
+    pub dns: Vec<String>,
     #[command(flatten)]
     pub thorium: ThoriumArgs,
     /// How to print it
@@ -45,23 +56,22 @@ pub struct QueryArgs {
 
 /// Say what workloads accept from, and send to, pods that do not exist yet, and the outside.
 ///
-/// A map is about the pods there are; policies let in whoever carries a label. For each workload, all that its policies tell apart
-/// among pods that could exist is listed, with exactly what each of them may do: every pod is in one of the lines.
+/// A map is about the pods there are; policies let in whoever carries a label. For each workload,
+/// all that its policies tell apart among pods that could exist is listed, with exactly what each
+/// of them may do: every pod is in one of the lines. Where the pods of a workload are not alike, a
+/// line says what some of them do, marked (some pods).
 ///
 /// Exit code: 0 answered, 2 a file could not be read, or there is no such workload.
 #[derive(Debug, Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   palisade exposure -f cluster/
   palisade exposure -f cluster/ --focus shop/db --direction ingress
-  palisade exposure -f cluster/ --namespace shop --output json"
-)]
+  palisade exposure -f cluster/ --namespace shop --output json")]
 pub struct ExposureArgs {
     #[command(flatten)]
     pub input: InputArgs,
-    /// Only this workload; may be repeated
+    /// Only this workload (or the one of this pod, or what made it); may be repeated
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub focus: Vec<String>,
     /// Only workloads of this namespace; may be repeated
@@ -72,6 +82,9 @@ pub struct ExposureArgs {
     pub direction: Option<DirectionArg>,
     #[command(flatten)]
     pub reading: MapOptions,
+    /// A name and the address it stands for, for rules with domainNames or fqdn; may be repeated
+    #[arg(long, value_name = "NAME=IP")]
+    pub dns: Vec<String>,
     #[command(flatten)]
     pub thorium: ThoriumArgs,
     /// How to print it

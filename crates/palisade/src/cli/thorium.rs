@@ -16,13 +16,10 @@ pub enum ThoriumCommand {
 ///
 /// Exit code: 0 shown, 2 there is no such tool, or a file could not be read.
 #[derive(Debug, Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   palisade thorium effective corn/harvester -f examples/thorium
-  palisade thorium effective corn/harvester -f examples/thorium --thorium program"
-)]
+  palisade thorium effective corn/harvester -f examples/thorium --thorium program")]
 pub struct EffectiveArgs {
     /// The tool, as GROUP/TOOL
     #[arg(value_name = "GROUP/TOOL")]
@@ -43,14 +40,11 @@ pub struct EffectiveArgs {
 ///
 /// Exit code: 0 no errors, 1 errors, 2 a file could not be read or is none of Thorium's.
 #[derive(Debug, Args)]
-#[command(
-    verbatim_doc_comment,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   palisade thorium verify rules.yaml
   palisade thorium verify base thorium.yml
-  palisade thorium verify request policy.json --output json"
-)]
+  palisade thorium verify request policy.json --output json")]
 pub struct VerifyArgs {
     /// rules, request, base or instance if the shape shall not tell; then files, or - for standard input
     #[arg(required = true, value_name = "[SORT] FILE")]

@@ -134,7 +134,7 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
 }
 
 /// What of a side policies are, without anybody they could be about.
-fn policies_of(objects: &Objects) -> Objects {
+pub fn policies_of(objects: &Objects) -> Objects {
     Objects {
         policies: objects.policies.clone(),
         tiers: objects.tiers.clone(),

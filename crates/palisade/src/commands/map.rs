@@ -17,13 +17,15 @@ use palisade_analysis::map::{
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_analysis::reach::traffic_set::{TrafficId, Traffics};
+use palisade_dialects::codes;
 use palisade_model::address::Family;
+use palisade_model::diagnostic::Diagnostic;
 use palisade_model::nearest::nearest;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::{Protocol, Traffic};
 
-use super::diff::{evaluation, families};
+use super::diff::{MANY_SOURCE_PORTS, evaluation, families};
 use super::explain::names;
 use super::reservations::{reservations, weighty};
 use super::{UNANSWERED, YES};
@@ -63,9 +65,13 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
     let look = Look::stdout(color);
     let scrolls = !matches!(arguments.output, MapOutput::Svg | MapOutput::Html);
     let progress = Progress::begin("reading", scrolls);
-    let mut input = input::read(&arguments.input.files);
+    let paths = arguments.input.all();
+    let mut input = input::read(&paths);
     if let Some(refusal) = input.refusal() {
         return Err(refusal);
+    }
+    if input.sources.is_empty() {
+        return Err(format!("no manifests in {}", input::describe(&paths)));
     }
     let mut objects = input::world(&mut input, arguments.thorium).into_objects();
     for (name, addresses) in names {
@@ -76,10 +82,13 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
     let snapshot = Snapshot::new(objects);
     input.found.extend(dangling(&snapshot));
     let cuts = Cuts::of([&snapshot]);
+    if cuts.coarse {
+        input.found.push(Diagnostic::new(&codes::LIMIT, MANY_SOURCE_PORTS));
+    }
     let mut cells = Cells::new(cuts.line().clone());
     let level = if arguments.reading.pods { Level::Pods } else { Level::Workloads };
     let map = Map::new(&snapshot, &options, level, &cuts, &mut cells);
-    let place = input::describe(&arguments.input.files);
+    let place = input::describe(&paths);
     // Whoever is missed may have been lost while reading.
     let missed = |message: String| match reservations(&input.found, errors) {
         lost if lost.is_empty() => message,
@@ -149,7 +158,7 @@ fn named<'m>(map: &'m Map<'_>) -> impl Iterator<Item = &'m Workload> {
 }
 
 /// The namespaces that are asked about.
-fn namespaces(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<String>, String> {
+pub(super) fn namespaces(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<String>, String> {
     let there: BTreeSet<&str> = named(map).map(|workload| workload.name.namespace.as_str()).collect();
     let known = |name: &String| match there.contains(name.as_str()) {
         true => Ok(name.clone()),
@@ -159,7 +168,7 @@ fn namespaces(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<Strin
 }
 
 /// The workloads that are asked about: by their own names, those of their pods, or of what made them.
-fn focus(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<usize>, String> {
+pub(super) fn focus(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<usize>, String> {
     let mut found: Vec<usize> = Vec::new();
     for text in wanted {
         let Some((namespace, name)) = text.split_once('/') else {

@@ -1,218 +1,293 @@
 //! `palisade query`.
 
-use std::fmt::Write;
-
 use palisade_analysis::diff::{Beyond, Diff, Findings, Select};
 use palisade_analysis::lint::dangling;
-use palisade_analysis::map::{Level, Map, connections};
-use palisade_analysis::query::{Answer, Must, Query, answer};
+use palisade_analysis::map::{Level, Map, with_ingress_controller};
+use palisade_analysis::query::{Must, NoAnswer, Query, QueryError, answer};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
+use palisade_dialects::codes;
 use palisade_model::address::Family;
+use palisade_model::diagnostic::Diagnostic;
 use palisade_model::evaluate::evaluate;
 use palisade_model::flow::Flow;
 use palisade_model::options::Options;
-use palisade_model::snapshot::Snapshot;
+use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::trace::Verdict;
-use serde::Serialize;
 
-use super::diff::{evaluation, families};
-use super::reservations::reservations;
+use super::diff::{MANY_SOURCE_PORTS, evaluation, policies_of};
+use super::explain::names;
+use super::reservations::{reservations, weighty};
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
-use crate::cli::{ColorChoice, QueryArgs, QueryOutput, ThoriumArgs};
+use crate::cli::{ColorChoice, Families, QueryArgs, QueryOutput};
 use crate::input;
 use crate::print::diff::{Facts, text};
 use crate::print::explain::explanation;
 use crate::print::json::{self, Explanation};
-use crate::print::peers::Allowed;
+use crate::print::query::{Compared, Document, Said, words};
 use crate::print::style::Look;
 
-/// Everything that was asked, in JSON.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Document {
-    holds: bool,
-    queries: Vec<Said>,
-}
-
-/// One query.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-struct Said {
-    query: String,
-    /// Whether what must hold does; nothing where nothing must.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    holds: Option<bool>,
-    pairs: usize,
-    /// What some pair may do.
-    some: Allowed,
-    /// What every pair may do.
-    every: Allowed,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    counterexample: Option<Explanation>,
+/// What was said so far. A query that has no answer keeps no other from its own.
+struct Telling<'a> {
+    arguments: &'a QueryArgs,
+    options: Options,
+    look: Look,
+    out: String,
+    document: Document,
+    /// Why something has no answer.
+    failures: Vec<String>,
 }
 
 pub fn run(arguments: &QueryArgs, color: ColorChoice) -> Outcome {
     let errors = Look::stderr(color);
     match asked(arguments, color, errors) {
         Ok(outcome) => outcome,
-        Err(message) => Outcome {
-            out: String::new(),
-            err: format!("{} {message}\n", errors.bad("error:")),
-            code: UNANSWERED,
-        },
+        Err(message) => Outcome { out: String::new(), err: failed(&[message], errors), code: UNANSWERED },
     }
 }
 
+fn failed(messages: &[String], errors: Look) -> String {
+    messages.iter().map(|message| format!("{} {message}\n", errors.bad("error:"))).collect()
+}
+
 fn asked(arguments: &QueryArgs, color: ColorChoice, errors: Look) -> Result<Outcome, String> {
-    let queries: Vec<Query> = arguments
-        .queries
-        .iter()
-        .map(|text| text.parse().map_err(|error: palisade_analysis::query::QueryError| error.to_string()))
-        .collect::<Result<_, _>>()?;
-    if queries.is_empty() && arguments.within.is_empty() && arguments.equals.is_empty() {
+    if arguments.queries.is_empty() && arguments.within.is_empty() && arguments.equals.is_empty() {
         return Err("nothing is asked: write a query, or --within or --equals and another set of manifests"
             .to_owned());
     }
     let options = evaluation(&arguments.reading)?;
-    let (snapshot, mut err) = world(&arguments.input.files, arguments.thorium, errors)?;
-    let look = Look::stdout(color);
-    let (mut out, mut holds) = (String::new(), true);
-    let mut said = Vec::new();
-    let cuts = Cuts::of([&snapshot]);
-    let mut cells = Cells::new(cuts.line().clone());
-    let map = Map::new(&snapshot, &options, Level::Pods, &cuts, &mut cells);
-    let wanted = families(arguments.reading.family, [&map], &cuts);
-    for query in &queries {
-        let found = answer(&map, query, &wanted, &cuts, &mut cells).map_err(|error| {
-            format!("{:?}: {error} in {}", query.text, input::describe(&arguments.input.files))
-        })?;
-        let result = query.must.map(|must| found.holds(must));
-        holds &= result.unwrap_or(true);
-        let against =
-            query.must.filter(|_| result == Some(false)).and_then(|must| found.counterexample(must));
-        match arguments.output {
-            QueryOutput::Json => said.push(Said {
-                query: query.text.clone(),
-                holds: result,
-                pairs: found.pairs,
-                some: Allowed::from(&connections(found.some, &cells)),
-                every: Allowed::from(&connections(found.every, &cells)),
-                counterexample: against
-                    .map(|flow| Explanation::new(&snapshot, &evaluate(&snapshot, flow, &options))),
-            }),
-            QueryOutput::Text => {
-                out.push_str(&words(query, &found, &cells, look));
-                if let Some(flow) = against {
-                    out.push_str(&trace(&snapshot, flow, query.must, &options, look)?);
-                }
-            }
-        }
+    let (objects, mut found) = world(&arguments.input.files, arguments)?;
+    let snapshot = Snapshot::new(objects.clone());
+    found.extend(dangling(&snapshot));
+    if Cuts::of([&snapshot]).coarse {
+        found.push(Diagnostic::new(&codes::LIMIT, MANY_SOURCE_PORTS));
     }
-    for (paths, within) in [(&arguments.within, true), (&arguments.equals, false)] {
+    let mut warnings = reservations(&found, errors);
+    let mut telling = Telling {
+        arguments,
+        options,
+        look: Look::stdout(color),
+        out: String::new(),
+        document: Document {
+            holds: true,
+            queries: Vec::new(),
+            compared: Vec::new(),
+            input_problems: weighty(&found).map(json::Diagnostic::from).collect(),
+        },
+        failures: Vec::new(),
+    };
+    telling.queries(&snapshot);
+    for (paths, how) in [(&arguments.within, "within"), (&arguments.equals, "equals")] {
         if paths.is_empty() {
             continue;
         }
-        let (other, reserved) = world(paths, arguments.thorium, errors)?;
-        err.push_str(&reserved);
-        let (result, text) = compared(&snapshot, &other, within, &options, arguments, look);
-        holds &= result;
-        out.push_str(&text);
+        match world(paths, arguments) {
+            Ok((other, found)) => {
+                warnings.push_str(&reservations(&found, errors));
+                telling.document.input_problems.extend(weighty(&found).map(json::Diagnostic::from));
+                telling.compare(&objects, &other, how);
+            }
+            Err(refusal) => telling.failures.push(refusal),
+        }
     }
+    let Telling { mut out, mut document, failures, .. } = telling;
+    let code = match (failures.is_empty(), document.holds) {
+        (false, _) => UNANSWERED,
+        (true, true) => YES,
+        (true, false) => NO,
+    };
+    document.holds &= failures.is_empty();
     if arguments.output == QueryOutput::Json {
-        out = json::print(&Document { holds, queries: said });
+        out = json::print(&document);
     }
-    Ok(Outcome { out, err, code: if holds { YES } else { NO } })
+    Ok(Outcome { out, err: failed(&failures, errors) + &warnings, code })
 }
 
-fn world(paths: &[String], thorium: ThoriumArgs, errors: Look) -> Result<(Snapshot, String), String> {
+/// The cluster of some paths, and what was found while reading.
+fn world(paths: &[String], arguments: &QueryArgs) -> Result<(Objects, Vec<Diagnostic>), String> {
+    let names = names(&arguments.dns)?;
     let mut read = input::read(paths);
     if let Some(refusal) = read.refusal() {
         return Err(refusal);
     }
-    let snapshot = Snapshot::new(input::world(&mut read, thorium).into_objects());
-    read.found.extend(dangling(&snapshot));
-    Ok((snapshot, reservations(&read.found, errors)))
+    let mut objects = input::world(&mut read, arguments.thorium).into_objects();
+    for (name, addresses) in names {
+        objects.names.entry(name).or_default().extend(addresses);
+    }
+    Ok((objects, read.found))
 }
 
-fn words(query: &Query, found: &Answer, cells: &Cells, look: Look) -> String {
-    let mut out = String::new();
-    let (some, every) = (connections(found.some, cells), connections(found.every, cells));
-    let sign = match query.must.map(|must| found.holds(must)) {
-        Some(true) => look.good("HOLDS "),
-        Some(false) => look.bad("FAILS "),
-        None => look.strong("ANSWER"),
-    };
-    let _ = writeln!(out, "{sign}  {}", query.text);
-    let _ = match (found.some == found.every, query.must) {
-        (true, _) => writeln!(out, "        {some} is let through, for all of {} pairs", found.pairs),
-        (false, _) => {
-            writeln!(out, "        {every} is let through for all of {} pairs, {some} for some", found.pairs)
+// === impl Telling ===
+
+impl Telling<'_> {
+    /// Answers every query that can be answered.
+    fn queries(&mut self, snapshot: &Snapshot) {
+        if self.arguments.queries.is_empty() {
+            return;
         }
-    };
-    out
+        let cuts = Cuts::of([snapshot]);
+        let mut cells = Cells::new(cuts.line().clone());
+        let map = Map::new(snapshot, &self.options, Level::Pods, &cuts, &mut cells);
+        // What must never be let through must not be over either family, whoever speaks of it.
+        let wanted = match self.arguments.reading.family {
+            Families::Ipv4 => vec![Family::V4],
+            Families::Ipv6 => vec![Family::V6],
+            Families::Auto | Families::Both => vec![Family::V4, Family::V6],
+        };
+        for text in &self.arguments.queries {
+            let query: Query = match text.parse() {
+                Ok(query) => query,
+                Err(error) => {
+                    self.fail(text, &unreadable(text, &error));
+                    continue;
+                }
+            };
+            let found = match answer(&map, &query, &wanted, &cuts, &mut cells) {
+                Ok(found) => found,
+                Err(error) => {
+                    self.fail(text, &self.missed(&error));
+                    continue;
+                }
+            };
+            let fails = query.must.filter(|must| !found.holds(*must));
+            self.document.holds &= fails.is_none();
+            let against = fails.and_then(|must| Some((must, found.counterexample(must)?)));
+            match self.arguments.output {
+                QueryOutput::Json => {
+                    let mut said = Said::new(snapshot, &query, &found, &cells);
+                    let flow = against.map(|(_, flow)| flow);
+                    said.counterexample =
+                        flow.map(|flow| Explanation::new(snapshot, &evaluate(snapshot, flow, &self.options)));
+                    self.document.queries.push(said);
+                }
+                QueryOutput::Text => {
+                    self.out.push_str(&words(snapshot, &query, &found, &cells, self.look));
+                    if let Some((must, flow)) = against {
+                        match trace(snapshot, flow, must, &self.options, self.look) {
+                            Ok(reasons) => self.out.push_str(&reasons),
+                            Err(bug) => self.failures.push(bug),
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn fail(&mut self, query: &str, message: &str) {
+        self.document.queries.push(Said::failed(query, message));
+        self.failures.push(format!("{:?}: {message}", query.trim()));
+    }
+
+    /// Why a query that can be read has no answer.
+    fn missed(&self, error: &NoAnswer) -> String {
+        let place = input::describe(&self.arguments.input.files);
+        let help = match error.near() {
+            [] => String::new(),
+            near => format!("\n  did you mean {}?", near.join(", ")),
+        };
+        format!("{error} in {place}{help}")
+    }
+
+    /// Whether one set lets through nothing that the other does not, or the same. Where it seems so, pods that are not
+    /// there are asked about, too: where there are none, they are the answer.
+    fn compare(&mut self, own: &Objects, other: &Objects, how: &'static str) {
+        let (arguments, look) = (self.arguments, self.look);
+        let policies = [other, own].map(policies_of);
+        let [before, after] = [other, own].map(|objects| {
+            let mut objects = objects.clone();
+            with_ingress_controller(&mut objects);
+            Snapshot::new(objects)
+        });
+        let cuts = Cuts::of([&before, &after]);
+        let mut cells = Cells::new(cuts.line().clone());
+        let level = if arguments.reading.pods { Level::Pods } else { Level::Workloads };
+        let diff = Diff::new(&before, &after, &self.options, level, &cuts, &mut cells);
+        let select =
+            Select { ignore_self: arguments.reading.ignore_self, families: vec![Family::V4, Family::V6] };
+        let mut findings = Findings::of(&diff, &select, &cuts, &mut cells);
+        let within = how == "within";
+        if within {
+            findings.list.retain(|finding| finding.opens);
+            findings.closed = 0;
+        }
+        let mut beyond = match findings.opened + findings.closed {
+            0 => Beyond::of(&policies[0], &policies[1], Some(other)),
+            _ => Beyond::default(),
+        };
+        if within {
+            (beyond.closed, beyond.named_closed, beyond.refused) = (None, None, None);
+        }
+        let nobody = diff.written().next().is_none();
+        let named = beyond.named_opened.is_some() || beyond.named_closed.is_some();
+        let potential = beyond.opened.is_some() || beyond.closed.is_some();
+        let holds = findings.opened + findings.closed == 0 && !named && !(nobody && potential);
+        let paths = if within { &arguments.within } else { &arguments.equals };
+        let (name, verb) = (input::describe(paths), if within { "within" } else { "equal to" });
+        let sign = if holds { look.good("HOLDS ") } else { look.bad("FAILS ") };
+        let files = input::describe(&arguments.input.files);
+        self.out.push_str(&format!("{sign}  {files} is {verb} {name}\n"));
+        let witness = findings.list.iter().find_map(|finding| diff.witness(finding, true, &cuts, &mut cells));
+        let traced = witness.map(|flow| evaluate(&after, &flow, &self.options));
+        let first = [&beyond.named_opened, &beyond.named_closed, &beyond.opened, &beyond.closed];
+        let first = first.into_iter().flatten().next();
+        self.document.compared.push(Compared {
+            how,
+            with: name.clone(),
+            holds,
+            counterexample: traced.as_ref().map(|evaluation| Explanation::new(&after, evaluation)),
+            potential: first.map(|found| found.to_string()),
+        });
+        self.document.holds &= holds;
+        if !holds || potential {
+            let facts = Facts {
+                diff: &diff,
+                findings: &findings,
+                beyond: &beyond,
+                problems: &[],
+                select: &select,
+                cuts: &cuts,
+                names: (name, files),
+                most: Some(20),
+            };
+            self.out.push_str(&text(&facts, &cells, look));
+        }
+        if let Some(evaluation) = &traced {
+            self.out.push_str("\n        for example, as it is here:\n");
+            let text = explanation(&after, evaluation, look, false);
+            self.out.extend(text.lines().map(|line| format!("        {line}\n")));
+        }
+    }
+}
+
+/// Why a query cannot be read, without saying all of it twice.
+fn unreadable(text: &str, error: &QueryError) -> String {
+    match error {
+        QueryError::Arrow(_) => error.to_string().replace(&format!("{text:?}"), "this"),
+        _ => error.to_string(),
+    }
 }
 
 /// The connection that speaks against a query, with its reasons. The evaluator has the last word.
 fn trace(
     snapshot: &Snapshot,
     flow: &Flow,
-    must: Option<Must>,
+    must: Must,
     options: &Options,
     look: Look,
 ) -> Result<String, String> {
     let evaluation = evaluate(snapshot, flow, options);
-    let expected = if must == Some(Must::BeEmpty) { Verdict::Allow } else { evaluation.verdict };
-    if evaluation.verdict != expected || (must == Some(Must::BeFull) && evaluation.verdict == Verdict::Allow)
-    {
+    let allowed = evaluation.verdict == Verdict::Allow;
+    let agrees = match must {
+        Must::BeEmpty => allowed,
+        Must::NotBeEmpty => !allowed,
+        Must::BeFull => !allowed || !evaluation.conditions().is_empty(),
+    };
+    if !agrees {
         return Err(format!(
             "the map and the plain evaluator disagree about {flow:?}: this is a bug, please report it"
         ));
     }
     let text = explanation(snapshot, &evaluation, look, false);
     Ok(text.lines().map(|line| format!("        {line}\n")).collect())
-}
-
-/// Whether one set lets through nothing that the other does not, or the same.
-fn compared(
-    own: &Snapshot,
-    other: &Snapshot,
-    within: bool,
-    options: &Options,
-    arguments: &QueryArgs,
-    look: Look,
-) -> (bool, String) {
-    let cuts = Cuts::of([own, other]);
-    let mut cells = Cells::new(cuts.line().clone());
-    let level = if arguments.reading.pods { Level::Pods } else { Level::Workloads };
-    let diff = Diff::new(other, own, options, level, &cuts, &mut cells);
-    let select =
-        Select { ignore_self: arguments.reading.ignore_self, families: vec![Family::V4, Family::V6] };
-    let mut findings = Findings::of(&diff, &select, &cuts, &mut cells);
-    if within {
-        findings.list.retain(|finding| finding.opens);
-        findings.closed = 0;
-    }
-    let holds = findings.list.is_empty();
-    let paths = if within { &arguments.within } else { &arguments.equals };
-    let (name, verb) = (input::describe(paths), if within { "within" } else { "equal to" });
-    let sign = if holds { look.good("HOLDS ") } else { look.bad("FAILS ") };
-    let mut out = format!("{sign}  {} is {verb} {name}\n", input::describe(&arguments.input.files));
-    if !holds {
-        let names = (name, input::describe(&arguments.input.files));
-        let facts = Facts {
-            diff: &diff,
-            findings: &findings,
-            beyond: &Beyond::default(),
-            problems: &[],
-            select: &select,
-            cuts: &cuts,
-            names,
-            most: Some(20),
-        };
-        out.push_str(&text(&facts, &cells, look));
-    }
-    (holds, out)
 }

@@ -133,8 +133,8 @@ mod tests {
     #[test]
     fn the_schemas_of_diff_query_and_exposure_are_the_ones_in_docs() {
         same_schema::<crate::print::diff::Document>("diff");
-        same_schema::<crate::commands::query::Document>("query");
-        same_schema::<crate::commands::exposure::Document>("exposure");
+        same_schema::<crate::print::query::Document>("query");
+        same_schema::<crate::print::exposure::Document>("exposure");
     }
 
     #[test]

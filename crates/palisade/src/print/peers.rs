@@ -158,8 +158,8 @@ pub fn outside(ranges: &[(IpAddr, IpAddr)]) -> String {
     let whole = |own: &[(IpAddr, IpAddr)], four: bool| merged(own) == [all(four)];
     match (whole(&four, true), whole(&six, false)) {
         (true, true) => return "anywhere outside".to_owned(),
-        (true, false) if six.is_empty() => return "anywhere outside (IPv4)".to_owned(),
-        (false, true) if four.is_empty() => return "anywhere outside (IPv6)".to_owned(),
+        (true, false) if six.is_empty() => return "anywhere outside over IPv4".to_owned(),
+        (false, true) if four.is_empty() => return "anywhere outside over IPv6".to_owned(),
         _ => {}
     }
     let mut parts = Vec::new();
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn ranges_are_said_as_blocks_the_shorter_way() {
         let six = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
-        assert_eq!(said(&[("0.0.0.0", "255.255.255.255")]), "anywhere outside (IPv4)");
+        assert_eq!(said(&[("0.0.0.0", "255.255.255.255")]), "anywhere outside over IPv4");
         assert_eq!(said(&[("0.0.0.0", "255.255.255.255"), ("::", six)]), "anywhere outside");
         assert_eq!(
             said(&[("0.0.0.0", "9.255.255.255"), ("11.0.0.0", "255.255.255.255")]),

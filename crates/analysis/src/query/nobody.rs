@@ -1,0 +1,80 @@
+//! Why an end of a query stands for nobody, and who may have been meant.
+
+use std::collections::BTreeSet;
+
+use palisade_model::cluster::Pod;
+use palisade_model::flow::Glob;
+use palisade_model::label::{Operator, Selector};
+use palisade_model::nearest::nearest;
+use palisade_model::snapshot::Snapshot;
+
+use super::{Ends, NoAnswer};
+
+/// Why an end, as it is written, is nobody.
+pub(super) fn nobody(snapshot: &Snapshot, ends: &Ends, text: &str) -> NoAnswer {
+    let end = text.to_owned();
+    match ends {
+        Ends::Pods { namespace, name, selector } => {
+            NoAnswer::Nobody { end, near: near(snapshot, namespace, name, selector, text) }
+        }
+        Ends::Node(name) => {
+            let names = snapshot.nodes().iter().map(|node| node.name.as_str());
+            let near = nearest(name, names).into_iter().map(|name| format!("node:{name}")).collect();
+            NoAnswer::Node { name: name.to_string(), near }
+        }
+        Ends::Addresses(..) => NoAnswer::Owned(end),
+        Ends::Internet => NoAnswer::NoPair,
+    }
+}
+
+/// Ends like the one that is written, which stand for somebody.
+fn near(snapshot: &Snapshot, namespace: &Glob, name: &Glob, selector: &Selector, text: &str) -> Vec<String> {
+    let living = || snapshot.pods().iter().filter(|pod| !pod.terminated);
+    if let Some(wanted) = namespace.exact()
+        && !living().any(|pod| pod.namespace == wanted)
+    {
+        let there: BTreeSet<&str> = living().map(|pod| pod.namespace.as_str()).collect();
+        let near = nearest(wanted, there);
+        return near.into_iter().map(|near| text.replacen(wanted, near, 1)).collect();
+    }
+    let here: Vec<&Pod> = living().filter(|pod| namespace.matches(&pod.namespace)).collect();
+    if let Some(wanted) = name.exact() {
+        let makers = here.iter().flat_map(|pod| snapshot.makers(pod)).map(|maker| maker.name);
+        let names: BTreeSet<_> = makers.chain(here.iter().map(|pod| pod.name.clone())).collect();
+        let near = nearest(wanted, names.iter().map(|name| name.as_str()));
+        return near.into_iter().map(|near| format!("{namespace}/{near}")).collect();
+    }
+    labels(&here, selector, text)
+}
+
+/// The same with another key or another value, for the first requirement that no pod meets because of it.
+fn labels(here: &[&Pod], selector: &Selector, text: &str) -> Vec<String> {
+    for requirement in selector.requirements() {
+        let key = requirement.key.as_str();
+        let values: BTreeSet<&str> = here.iter().filter_map(|pod| pod.labels.get(key)).collect();
+        let instead = |wanted: &str, near: Vec<&str>| -> Vec<String> {
+            near.into_iter().map(|near| text.replacen(wanted, near, 1)).collect()
+        };
+        match &requirement.operator {
+            Operator::NotIn(_) | Operator::DoesNotExist => {}
+            _ if values.is_empty() => {
+                let keys: BTreeSet<&str> =
+                    here.iter().flat_map(|pod| pod.labels.iter()).map(|(key, _)| key).collect();
+                return instead(key, nearest(key, keys));
+            }
+            Operator::In(wanted) if !wanted.iter().any(|wanted| values.contains(wanted.as_str())) => {
+                let of = |wanted: &str| {
+                    let near = nearest(wanted, values.iter().copied());
+                    // A key may hold the value's letters: what comes after it is meant.
+                    let (head, tail) = text.split_at(text.find(key).map_or(0, |at| at + key.len()));
+                    near.into_iter()
+                        .map(|near| format!("{head}{}", tail.replacen(wanted, near, 1)))
+                        .collect::<Vec<_>>()
+                };
+                return wanted.iter().flat_map(|wanted| of(wanted)).take(3).collect();
+            }
+            _ => {}
+        }
+    }
+    Vec::new()
+}
