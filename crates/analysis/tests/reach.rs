@@ -19,8 +19,11 @@ use std::sync::Arc;
 use palisade_model::address::Block;
 use palisade_model::cluster::{Node, Pod};
 use palisade_model::label::Labels;
-use palisade_model::policy::{Action, Direction, Isolation, Peer, Peers, Placement, TrafficMatches};
+use palisade_model::policy::{
+    Action, Direction, Isolation, Peer, Peers, Placement, TrafficMatch, TrafficMatches,
+};
 use palisade_model::snapshot::Snapshot;
+use palisade_model::traffic::{PortRange, Protocol};
 
 use judge::{Ask, agrees};
 use pool::{Dice, pool};
@@ -105,6 +108,59 @@ fn whoever_has_several_addresses_is_asked_about_by_each() {
         }
     }
     assert!(asked > 10_000, "{asked}");
+}
+
+/// Numbers that look random and that everybody can work out (splitmix64), as they once stood for sets of peers.
+fn known_number(at: u64) -> u128 {
+    let mixed = |seed: u64| {
+        let mut z = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    u128::from(mixed(2 * at)) << 64 | u128::from(mixed(2 * at + 1))
+}
+
+/// Some of the first numbers that come to nothing together, by their bits.
+fn chosen() -> [u128; 2] {
+    let mut basis: BTreeMap<u32, (u128, [u128; 2])> = BTreeMap::new();
+    for at in 0..200 {
+        let (mut rest, mut of) = (known_number(at), [0; 2]);
+        of[usize::from(at >= 128)] = 1 << (at % 128);
+        while let Some((known, others)) = basis.get(&rest.leading_zeros()).filter(|_| rest != 0) {
+            rest ^= known;
+            of = [of[0] ^ others[0], of[1] ^ others[1]];
+        }
+        if rest == 0 {
+            return of;
+        }
+        basis.insert(rest.leading_zeros(), (rest, of));
+    }
+    panic!("a hundred and twenty-nine numbers of 128 bits depend on each other")
+}
+
+#[test]
+fn whoever_chooses_policies_cannot_make_different_sets_alike() {
+    let chosen = chosen();
+    let mut state = state(cluster());
+    let block = |text: &str| Peer::Addresses(Block::new(text.parse().unwrap(), []));
+    let rules = (0..200_u64).map(|at| {
+        let own = block(&format!("198.51.0.{at}/32"));
+        let meant = chosen[usize::from(at >= 128)] >> (at % 128) & 1 == 1;
+        let also = meant.then(|| block("203.0.113.7/32"));
+        let peers = Peers::Of(std::iter::once(own).chain(also).collect());
+        let port = 1000 + u16::try_from(at).unwrap();
+        let ports = PortRange { first: port, last: port };
+        let traffic = TrafficMatches::Of(vec![TrafficMatch::Ports(Protocol::Tcp, ports)]);
+        rule(Direction::Egress, &everybody(), Action::Allow, (peers, traffic))
+    });
+    let isolation = Isolation { subjects: everybody(), direction: Direction::Egress };
+    let item = policy("p", Placement::Union, vec![isolation], rules.collect());
+    state.insert(item.key(), item);
+    let mut objects = objects(&state);
+    objects.pods.truncate(1);
+    objects.nodes.clear();
+    agrees(&Snapshot::new(objects), &options(0), Ask::Fast);
 }
 
 #[test]
