@@ -190,6 +190,9 @@ pub struct MapOptions {
     /// Each pod by itself instead of the workload that made it
     #[arg(long)]
     pub pods: bool,
+    /// Deployments instead of their ReplicaSets, CronJobs instead of their Jobs: then a rollout is no change
+    #[arg(long, conflicts_with = "pods")]
+    pub by_deployment: bool,
     /// Whether address blocks of policies also match pods, by their address
     #[arg(long, value_enum, default_value_t = IpBlocks::Everywhere, value_name = "WHERE")]
     pub ip_blocks: IpBlocks,

@@ -291,3 +291,29 @@ fn more_source_ports_than_are_told_apart_are_said() {
     assert!(err.contains("more than 1,024 ranges of source ports"), "{err}");
     assert!(out.starts_with("No difference in what could be read"), "{out}");
 }
+
+#[test]
+fn labels_and_rollouts_are_named_as_causes() {
+    let pod = |hash: &str, app: &str| {
+        format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{name: web-{hash}-x, namespace: shop, labels: {{app: {app}, pod-template-hash: {hash}}}, ownerReferences: [{{apiVersion: apps/v1, kind: ReplicaSet, name: web-{hash}, uid: u, controller: true}}]}}, status: {{podIP: 10.0.2.1}}}}\n"
+        )
+    };
+    let folder = sides(
+        &pod("abc", "web"),
+        &pod("def", "web"),
+        &(PODS.to_owned()
+            + "---\n"
+            + &policy("ingress: []").replace("podSelector: {}", "podSelector: {matchLabels: {app: api}}")),
+    );
+    let (code, out, _) = folder.palisade(&DIFF);
+    assert_eq!(code, 1);
+    assert!(out.contains("--by-deployment"), "{out}");
+    let by_deployment = [&DIFF[..], &["--by-deployment"]].concat();
+    let (code, out, _) = folder.palisade(&by_deployment);
+    assert_eq!(code, 0, "{out}");
+    folder.write("after.yaml", &pod("def", "api"));
+    let (code, out, _) = folder.palisade(&by_deployment);
+    assert_eq!(code, 1);
+    assert!(out.contains("Labels changed: shop/web (-app=web +app=api)"), "{out}");
+}

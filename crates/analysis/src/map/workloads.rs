@@ -36,6 +36,8 @@ pub enum Level {
     /// What made the pods.
     #[default]
     Workloads,
+    /// What made that, as a Deployment makes ReplicaSets and a CronJob makes Jobs.
+    Makers,
     /// Each pod by itself.
     Pods,
 }
@@ -49,12 +51,19 @@ pub const INGRESS_CONTROLLER: &str = "IngressController";
 
 impl WorkloadName {
     /// Of a pod.
-    pub fn of(pod: &Pod, level: Level) -> Self {
-        let (kind, name) = match (&pod.stand_in, &pod.owner) {
-            (Some(kind), _) => (kind.clone(), pod.name.clone()),
-            (None, _) if pod.external => (EXTERNAL.into(), pod.name.clone()),
-            (None, Some(owner)) if level == Level::Workloads => (owner.kind.clone(), owner.name.clone()),
-            (None, _) => ("Pod".into(), pod.name.clone()),
+    fn of(snapshot: &Snapshot, pod: &Pod, level: Level) -> Self {
+        let maker = |pod: &Pod| snapshot.makers(pod).pop();
+        let (kind, name) = match (&pod.stand_in, &pod.owner, level) {
+            (Some(_), _, Level::Makers) if maker(pod).is_some() => {
+                maker(pod).map(|owner| (owner.kind, owner.name)).unwrap_or_default()
+            }
+            (Some(kind), ..) => (kind.clone(), pod.name.clone()),
+            (None, ..) if pod.external => (EXTERNAL.into(), pod.name.clone()),
+            (None, Some(owner), Level::Workloads) => (owner.kind.clone(), owner.name.clone()),
+            (None, Some(_), Level::Makers) => {
+                maker(pod).map(|owner| (owner.kind, owner.name)).unwrap_or_default()
+            }
+            (None, ..) => ("Pod".into(), pod.name.clone()),
         };
         WorkloadName { namespace: pod.namespace.clone(), name, kind }
     }
@@ -70,7 +79,7 @@ impl std::fmt::Display for WorkloadName {
 pub fn workloads(snapshot: &Snapshot, level: Level) -> Vec<Workload> {
     let mut all: BTreeMap<WorkloadName, Vec<usize>> = BTreeMap::new();
     for (at, pod) in snapshot.pods().iter().enumerate().filter(|(_, pod)| !pod.terminated) {
-        all.entry(WorkloadName::of(pod, level)).or_default().push(at);
+        all.entry(WorkloadName::of(snapshot, pod, level)).or_default().push(at);
     }
     all.into_iter().map(|(name, pods)| Workload { name, pods }).collect()
 }

@@ -81,7 +81,7 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
     }
     let cuts = Cuts::of([&before, &after]);
     let mut cells = Cells::new(cuts.line().clone());
-    let level = if arguments.reading.pods { Level::Pods } else { Level::Workloads };
+    let level = level(&arguments.reading);
     let compared = Diff::new(&before, &after, &options, level, &cuts, &mut cells);
     let ignore_self = arguments.reading.ignore_self;
     let wanted = families(arguments.reading.family, [&compared.before, &compared.after], &cuts);
@@ -157,6 +157,15 @@ pub fn evaluation(reading: &MapOptions) -> Result<Options, String> {
         options.ip_block_matches_pods = false;
     }
     Ok(options)
+}
+
+/// What rows stand for.
+pub fn level(reading: &MapOptions) -> Level {
+    match (reading.pods, reading.by_deployment) {
+        (true, _) => Level::Pods,
+        (_, true) => Level::Makers,
+        _ => Level::Workloads,
+    }
 }
 
 /// The families of outside addresses that are told.

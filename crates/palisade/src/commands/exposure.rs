@@ -2,13 +2,13 @@
 
 use palisade_analysis::exposure::Exposure;
 use palisade_analysis::lint::dangling;
-use palisade_analysis::map::{Level, Map};
+use palisade_analysis::map::Map;
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 
-use super::diff::{evaluation, families};
+use super::diff::{evaluation, families, level};
 use super::explain::names;
 use super::map::{focus, namespaces};
 use super::reservations::{reservations, weighty};
@@ -48,7 +48,7 @@ fn answer(arguments: &ExposureArgs, color: ColorChoice, errors: Look) -> Result<
     let warnings = reservations(&read.found, errors);
     let cuts = Cuts::of([&snapshot]);
     let mut cells = Cells::new(cuts.line().clone());
-    let level = if arguments.reading.pods { Level::Pods } else { Level::Workloads };
+    let level = level(&arguments.reading);
     let map = Map::new(&snapshot, &options, level, &cuts, &mut cells);
     let wanted = families(arguments.reading.family, [&map], &cuts);
     // Whoever is missed may have been lost while reading.

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use palisade_analysis::lint::dangling;
 use palisade_analysis::map::why::Why;
 use palisade_analysis::map::{
-    Entry, INGRESS_CONTROLLER, Level, Map, NodeRow, Peer, Row, Select, Workload, connections,
+    Entry, INGRESS_CONTROLLER, Map, NodeRow, Peer, Row, Select, Workload, connections,
     with_ingress_controller,
 };
 use palisade_analysis::reach::cells::Cells;
@@ -25,7 +25,7 @@ use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::{Protocol, Traffic};
 
-use super::diff::{MANY_SOURCE_PORTS, evaluation, families};
+use super::diff::{MANY_SOURCE_PORTS, evaluation, families, level};
 use super::explain::names;
 use super::reservations::{reservations, weighty};
 use super::{UNANSWERED, YES};
@@ -86,7 +86,7 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
         input.found.push(Diagnostic::new(&codes::LIMIT, MANY_SOURCE_PORTS));
     }
     let mut cells = Cells::new(cuts.line().clone());
-    let level = if arguments.reading.pods { Level::Pods } else { Level::Workloads };
+    let level = level(&arguments.reading);
     let map = Map::new(&snapshot, &options, level, &cuts, &mut cells);
     let place = input::describe(&paths);
     // Whoever is missed may have been lost while reading.

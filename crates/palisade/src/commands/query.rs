@@ -15,7 +15,7 @@ use palisade_model::options::Options;
 use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::trace::Verdict;
 
-use super::diff::{MANY_SOURCE_PORTS, evaluation, policies_of};
+use super::diff::{MANY_SOURCE_PORTS, evaluation, level, policies_of};
 use super::explain::names;
 use super::reservations::{reservations, weighty};
 use super::{NO, UNANSWERED, YES};
@@ -201,7 +201,7 @@ impl Telling<'_> {
         });
         let cuts = Cuts::of([&before, &after]);
         let mut cells = Cells::new(cuts.line().clone());
-        let level = if arguments.reading.pods { Level::Pods } else { Level::Workloads };
+        let level = level(&arguments.reading);
         let diff = Diff::new(&before, &after, &self.options, level, &cuts, &mut cells);
         let select =
             Select { ignore_self: arguments.reading.ignore_self, families: vec![Family::V4, Family::V6] };

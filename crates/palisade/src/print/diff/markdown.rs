@@ -3,10 +3,11 @@
 use std::fmt::Write;
 
 use palisade_analysis::diff::{Deciding, grouped};
-use palisade_analysis::map::{WorkloadName, connections};
+use palisade_analysis::map::connections;
 use palisade_analysis::reach::cells::Cells;
 use palisade_model::diagnostic::Diagnostic;
 
+use super::causes::causes;
 use super::{Facts, words};
 use crate::print::diagnostics::plural;
 
@@ -66,14 +67,9 @@ pub fn markdown(facts: &Facts<'_, '_>, cells: &Cells) -> String {
             let _ = writeln!(out, "\n… and {} that are not shown.", plural(rows.len() - MOST, "row"));
         }
     }
-    let mut moved = |what: &str, names: &mut dyn Iterator<Item = &WorkloadName>| {
-        let names: Vec<String> = names.map(|name| format!("`{name}` ({})", escaped(&name.kind))).collect();
-        if !names.is_empty() {
-            let _ = writeln!(out, "\n{what}: {}", names.join(", "));
-        }
-    };
-    moved("New workloads", &mut facts.diff.came());
-    moved("Workloads that are gone", &mut facts.diff.went());
+    for line in causes(facts.diff) {
+        let _ = writeln!(out, "\n{}", escaped(&line));
+    }
     if !facts.findings.list.is_empty() {
         let _ = writeln!(out, "\n<sub>{} → {}; {}.</sub>", before, after, words::compared(facts));
     }

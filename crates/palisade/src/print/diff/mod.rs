@@ -3,6 +3,7 @@
 //! All of them say the same facts in the same order: how much opens and closes, then each of it with who decides now and
 //! who decided before, then workloads that came and went.
 
+mod causes;
 mod json;
 mod markdown;
 mod sarif;

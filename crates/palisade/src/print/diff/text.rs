@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use palisade_analysis::diff::{Finding, grouped};
-use palisade_analysis::map::{WorkloadName, connections};
+use palisade_analysis::map::connections;
 use palisade_analysis::reach::cells::Cells;
 
+use super::causes::causes;
 use super::{Facts, words};
 use crate::print::diagnostics::plural;
 use crate::print::style::{Look, wrap};
@@ -30,21 +31,13 @@ pub fn text(facts: &Facts<'_, '_>, cells: &Cells, look: Look) -> String {
             facts.findings.left_out
         );
     }
-    for line in words::beyond(facts) {
+    for line in words::beyond(facts).into_iter().chain(causes(facts.diff)) {
         let mut lines = wrap(&line, look.width.saturating_sub(4)).into_iter();
         let _ = writeln!(out, "\n  {}", lines.next().unwrap_or_default());
         for line in lines {
             let _ = writeln!(out, "    {line}");
         }
     }
-    let mut moved = |what: &str, names: &mut dyn Iterator<Item = &WorkloadName>| {
-        let names: Vec<String> = names.map(|name| format!("{name} ({})", name.kind)).collect();
-        if !names.is_empty() {
-            let _ = writeln!(out, "\n  {what}: {}", names.join(", "));
-        }
-    };
-    moved("New workloads", &mut facts.diff.came());
-    moved("Workloads that are gone", &mut facts.diff.went());
     out
 }
 
