@@ -28,7 +28,7 @@ use crate::reach::RuleAt;
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
 use crate::reach::traffic_set::{TrafficId, Traffics};
-use crate::space::{Description, Predicate, Space, TooMany, describe_groups};
+use crate::space::{Description, Predicate, Space, TooMany, Witness, describe_groups};
 
 /// What a workload does, in one direction, with whoever could be at the other end.
 #[derive(Debug, Clone)]
@@ -48,10 +48,12 @@ pub struct Exposed {
 }
 
 /// Pods that do not exist yet and get the same.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Newcomers {
     /// Who they are, in words.
     pub who: String,
+    /// One of them.
+    pub example: Witness,
     /// What some pods of the workload do with them.
     pub gets: TrafficId,
     /// Whether all of its pods do that.
@@ -200,12 +202,12 @@ impl<'m, 's> Exposure<'m, 's> {
             gets.push((some, each.iter().all(|own| *own == some)));
         }
         let described = describe_groups(&predicates, &signatures, |at| gets[at]);
-        let newcomers = |((gets, uniform), who): ((TrafficId, bool), Description<'_>)| Newcomers {
-            who: who.to_string(),
-            gets,
-            uniform,
+        let newcomers = |((gets_this, uniform), who): ((TrafficId, bool), Description<'_>)| {
+            let one = gets.iter().position(|gets| *gets == (gets_this, uniform))?;
+            let example = signatures[one].witness.clone();
+            Some(Newcomers { who: who.to_string(), example, gets: gets_this, uniform })
         };
-        let mut told: Vec<Newcomers> = described.into_iter().map(newcomers).collect();
+        let mut told: Vec<Newcomers> = described.into_iter().filter_map(newcomers).collect();
         // Whoever gets nothing is whoever is left, where nobody else is.
         if let Some(at) = described_last(&told) {
             let last = told.remove(at);

@@ -1,5 +1,6 @@
 //! What workloads do with pods that do not exist yet and with the outside, for people and for programs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::IpAddr;
 
@@ -7,6 +8,8 @@ use palisade_analysis::exposure::Exposed;
 use palisade_analysis::map::{Map, WorkloadName, connections};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::traffic_set::{TrafficId, Traffics};
+use palisade_analysis::space::Witness;
+use palisade_model::label::Labels;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 use serde::Serialize;
@@ -51,12 +54,26 @@ pub struct Row {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Pods {
+    /// Who they are, in words.
     who: String,
+    /// One of them, as plain as it can be.
+    example: Example,
     /// What some pods of the workload accept from them, or send them.
     allowed: Allowed,
     /// `false` where pods of the workload are not alike, and `allowed` is what some of them do.
     #[serde(skip_serializing_if = "Option::is_none")]
     uniform: Option<bool>,
+}
+
+/// A pod that does not exist.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct Example {
+    namespace: String,
+    namespace_labels: BTreeMap<String, String>,
+    labels: BTreeMap<String, String>,
+    service_account: String,
 }
 
 /// Addresses that get the same.
@@ -90,6 +107,7 @@ impl Row {
             pods: pods
                 .map(|one| Pods {
                     who: one.who.clone(),
+                    example: Example::from(&one.example),
                     allowed: allowed(one.gets),
                     uniform: said(one.uniform),
                 })
@@ -103,6 +121,19 @@ impl Row {
                 .collect(),
             too_many: exposed.pods.is_err(),
             notes: exposed.caveats.iter().map(|caveat| caveats::words(map.snapshot, caveat)).collect(),
+        }
+    }
+}
+
+impl From<&Witness> for Example {
+    fn from(witness: &Witness) -> Self {
+        let labels =
+            |labels: &Labels| labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        Example {
+            namespace: witness.namespace.name.to_string(),
+            namespace_labels: labels(&witness.namespace.labels),
+            labels: labels(&witness.labels),
+            service_account: witness.account.to_string(),
         }
     }
 }

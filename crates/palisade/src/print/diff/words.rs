@@ -162,10 +162,10 @@ pub fn beyond(facts: &Facts<'_, '_>) -> Vec<String> {
     let mut lines = Vec::new();
     if facts.is_about_nobody() && facts.findings.list.is_empty() {
         lines.push(match &beyond.proof {
-            Some(_) => {
-                "There are no workloads on either side: the policies say the same of any pods there could be."
-                    .to_owned()
-            }
+            Some(proof) => format!(
+                "There are no workloads on either side: the policies say the same of any pods there could be{}.",
+                if proof.bounded { ", as far as their labels were combined" } else { "" }
+            ),
             None => {
                 "There are no workloads on either side; -f adds those of the cluster. Of pods there could be:"
                     .to_owned()
