@@ -3,6 +3,8 @@
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod schema;
+
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -47,7 +49,7 @@ fn json_of(world: &str, arguments: &[&str]) -> Value {
     assert_eq!(answer.code, 0, "{}", answer.err);
     let value: Value =
         serde_json::from_str(&answer.out).unwrap_or_else(|error| panic!("{error}: {}", answer.out));
-    fits_schema(&value);
+    schema::holds("map", &value);
     value
 }
 
@@ -219,7 +221,7 @@ fn people_get_a_matrix_where_it_fits_and_a_list_where_not() {
 #[test]
 fn the_same_pairs_in_every_format() {
     let value: Value = serde_json::from_str(&shop(&["--output", "json"]).out).unwrap();
-    fits_schema(&value);
+    schema::holds("map", &value);
     let count = rows(&value).iter().filter(|(name, _)| !name.contains("-255.255.255.255")).count();
     assert!(count > 10, "{count}");
     let pairs: BTreeSet<String> = rows(&value)
@@ -363,7 +365,7 @@ fn what_was_left_out_is_said_and_the_rest_is_answered() {
     assert_eq!(answer.code, 0);
     assert!(answer.err.contains("left out of this answer"), "{}", answer.err);
     let value: Value = serde_json::from_str(&answer.out).unwrap();
-    fits_schema(&value);
+    schema::holds("map", &value);
     assert_eq!(value["inputProblems"][0]["code"], "S0011");
 }
 
@@ -402,59 +404,4 @@ fn a_large_map_streams_and_a_large_page_is_small() {
     assert!(page.len() < 200_000, "{}", page.len());
     let picture = map_of(&large(), &["--output", "svg"]).out;
     assert!(picture.contains("namespaces are drawn instead"), "{picture}");
-}
-
-// ---------------------------------------------------------------- docs/schemas/map.json
-
-fn fits_schema(value: &Value) {
-    let path = root().join("docs/schemas/map.json");
-    let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    fits(value, &schema, &schema, "$").unwrap();
-}
-
-/// As much of JSON Schema as our schemas use.
-fn fits(value: &Value, schema: &Value, root: &Value, at: &str) -> Result<(), String> {
-    if let Some(name) = schema["$ref"].as_str() {
-        let name = name.strip_prefix("#/$defs/").unwrap();
-        return fits(value, &root["$defs"][name], root, at);
-    }
-    if let Some(options) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
-        let good = options.iter().any(|option| fits(value, option, root, at).is_ok());
-        return if good { Ok(()) } else { Err(format!("{at}: {value} fits none of {schema}")) };
-    }
-    let types: Vec<&str> = match &schema["type"] {
-        Value::String(name) => vec![name],
-        Value::Array(names) => names.iter().map(|name| name.as_str().unwrap()).collect(),
-        _ => return Ok(()),
-    };
-    let own = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "integer",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    if !types.contains(&own) {
-        return Err(format!("{at}: {value} is {own}, not {types:?}"));
-    }
-    if let Value::Object(fields) = value {
-        for required in schema["required"].as_array().into_iter().flatten() {
-            if !fields.contains_key(required.as_str().unwrap()) {
-                return Err(format!("{at}: {required} is missing"));
-            }
-        }
-        for (key, field) in fields {
-            let known = &schema["properties"][key];
-            if known.is_null() {
-                return Err(format!("{at}: {key} is not in the schema"));
-            }
-            fits(field, known, root, &format!("{at}.{key}"))?;
-        }
-    }
-    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-        let own = schema["prefixItems"].get(index).unwrap_or(&schema["items"]);
-        fits(item, own, root, &format!("{at}[{index}]"))?;
-    }
-    Ok(())
 }

@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 
+#[path = "../schema/mod.rs"]
+mod schema;
+
 /// A folder of its own that goes away.
 pub struct Folder(pub PathBuf);
 
@@ -39,7 +42,11 @@ impl Folder {
 
     pub fn json(&self, arguments: &[&str]) -> Value {
         let (_, out, err) = self.palisade(arguments);
-        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"))
+        let value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"));
+        if !arguments.contains(&"sarif") {
+            schema::holds(arguments[0], &value);
+        }
+        value
     }
 
     pub fn git(&self, arguments: &[&str]) {
