@@ -48,7 +48,11 @@ fn all_sorts_of_pods_of_a_workload_count() {
     let [first, second] = worlds.each_ref().map(|world| row(world, "egress", &["--focus", "ns/w"]));
     assert_eq!(first, second);
     let tcp = json!({"TCP": [[443, 443]], "ICMP": false});
-    assert_eq!(first["pods"], json!([{"who": "any pod", "allowed": tcp, "uniform": false}]));
+    let anybody = json!({"labels": {}, "namespace": "other", "namespaceLabels": {"kubernetes.io/metadata.name": "other"}, "serviceAccount": "default"});
+    assert_eq!(
+        first["pods"],
+        json!([{"who": "any pod", "example": anybody, "allowed": tcp, "uniform": false}])
+    );
     let all = json!({"from": "0.0.0.0", "to": "255.255.255.255"});
     assert_eq!(first["outside"], json!([{"range": all, "allowed": tcp, "uniform": false}]));
     for world in &worlds {
@@ -59,9 +63,12 @@ fn all_sorts_of_pods_of_a_workload_count() {
     }
     // Pods that are alike are not told to differ, and one by one they are what they are.
     let alike = pod("w-1", canary, "10.0.0.1") + &pod("w-2", canary, "10.0.0.2") + CANARY;
-    assert_eq!(row(&alike, "egress", &[])["pods"], json!([{"who": "any pod", "allowed": tcp}]));
+    assert_eq!(
+        row(&alike, "egress", &[])["pods"],
+        json!([{"who": "any pod", "example": anybody, "allowed": tcp}])
+    );
     let one = row(&worlds[0], "egress", &["--pods", "--focus", "ns/w-1"]);
-    assert_eq!(one["pods"], json!([{"who": "any pod", "allowed": {"ICMP": false}}]));
+    assert_eq!(one["pods"], json!([{"who": "any pod", "example": anybody, "allowed": {"ICMP": false}}]));
 }
 
 #[test]
