@@ -7,8 +7,8 @@ use palisade_model::address::Family;
 use palisade_model::flow::Who;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
-use smol_str::SmolStr;
 
+use super::near::Hosts;
 use super::workloads::Workload;
 use super::{Map, allowed};
 use crate::reach::cells::Cells;
@@ -57,8 +57,7 @@ pub struct Kinds {
     of: Vec<u32>,
     /// The different pods of each kind.
     profiles: Vec<Vec<Profile>>,
-    /// Where a workload's host-network pods are, if it has any.
-    hosts: Vec<Option<Vec<SmolStr>>>,
+    hosts: Hosts,
 }
 
 // === impl Entry ===
@@ -133,7 +132,8 @@ impl Kinds {
     /// Of these workloads.
     pub fn of(snapshot: &Snapshot, workloads: &[Workload], reach: &[Reach<'_>; 2]) -> Self {
         let mut known: HashMap<Vec<Profile>, u32> = HashMap::new();
-        let mut kinds = Kinds { of: Vec::new(), profiles: Vec::new(), hosts: Vec::new() };
+        let hosts = Hosts::of(snapshot, workloads);
+        let mut kinds = Kinds { of: Vec::new(), profiles: Vec::new(), hosts };
         for workload in workloads {
             let of = |pod: &usize| Profile::all(snapshot, Who::Pod(*pod), reach);
             let mut profiles: Vec<Profile> = workload.pods.iter().flat_map(of).collect();
@@ -145,10 +145,6 @@ impl Kinds {
                 fresh
             });
             kinds.of.push(kind);
-            let on_hosts = workload.pods.iter().map(|pod| &snapshot.pods()[*pod]);
-            let on_hosts = on_hosts.filter(|pod| pod.host_network);
-            let nodes: Vec<SmolStr> = on_hosts.filter_map(|pod| pod.node.clone()).collect();
-            kinds.hosts.push((!nodes.is_empty()).then_some(nodes));
         }
         kinds
     }
@@ -175,7 +171,12 @@ impl Kinds {
 
     /// Whether a workload has pods in their nodes' network, so that it matters where the other end is.
     pub fn is_host(&self, workload: usize) -> bool {
-        self.hosts[workload].is_some()
+        self.hosts.is_host(workload)
+    }
+
+    /// Where pods are.
+    pub(super) fn hosts(&self) -> &Hosts {
+        &self.hosts
     }
 
     /// The classes of a workload's pods in a family.
@@ -207,33 +208,6 @@ impl Kinds {
     pub fn between(&self, source: u32, destination: u32, reach: &[Reach<'_>; 2], cells: &mut Cells) -> Entry {
         let (from, to) = (&self.profiles[source as usize], &self.profiles[destination as usize]);
         between(from, to, reach, cells).unwrap_or(Entry::NOTHING)
-    }
-
-    /// With what two workloads are to each other where pods of the one are the node of pods of the other.
-    pub fn with_nodes(
-        &self,
-        entry: Entry,
-        from: &Workload,
-        to: &Workload,
-        map: &Map<'_>,
-        cells: &mut Cells,
-    ) -> Entry {
-        let near = near(from, to, map);
-        // Where all of them are near, what others like them may do is of no interest.
-        let pods = map.snapshot.pods();
-        let home = pods[from.pods[0]].node.as_ref();
-        let beside = |pod: &usize| pods[*pod].host_network && pods[*pod].node.as_ref() == home;
-        let all_near = near.len() == to.pods.len() && from.pods.iter().all(beside);
-        let mut entry = if all_near { None } else { Some(entry) };
-        for (source, destination) in near {
-            let family = map.snapshot.families((source, None), (destination, None)).first().copied();
-            let reach = &map.reach[family.unwrap_or(Family::V4) as usize];
-            if let Some(cell) = reach.between(source, destination, cells) {
-                let own = Entry { allowed: allowed(cell, cells), other: None, uniform: true };
-                entry = Some(entry.map_or(own, |entry| entry.or(own, cells)));
-            }
-        }
-        entry.unwrap_or(Entry::NOTHING)
     }
 }
 
@@ -360,19 +334,4 @@ fn in_order(from: &Profile, to: &Profile) -> impl Iterator<Item = Family> + use<
     // Two without any address: there is no family to be in, and no address that a rule could be about.
     let count = if from.unaddressed && to.unaddressed { 1 } else { 2 };
     order.into_iter().take(count)
-}
-
-/// Pods of one workload that are the node of pods of another, with those.
-pub(super) fn near(from: &Workload, to: &Workload, map: &Map<'_>) -> Vec<(Who, Who)> {
-    let pods = map.snapshot.pods();
-    let hosts = from.pods.iter().filter(|pod| pods[**pod].host_network);
-    let homes: HashMap<&SmolStr, usize> =
-        hosts.filter_map(|pod| Some((pods[*pod].node.as_ref()?, *pod))).collect();
-    if homes.is_empty() {
-        return Vec::new();
-    }
-    let beside = to.pods.iter().filter_map(|to| Some((*homes.get(pods[*to].node.as_ref()?)?, *to)));
-    let beside = beside.map(|(from, to)| (Who::Pod(from), Who::Pod(to))).filter(|(from, to)| from != to);
-    let reach = &map.reach[0];
-    beside.filter(|(from, to)| reach.is_itself(*from, *to) || reach.is_own_node(*from, *to)).collect()
 }

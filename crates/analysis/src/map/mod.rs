@@ -7,6 +7,7 @@
 
 mod entrances;
 mod kinds;
+mod near;
 mod nodes;
 mod select;
 pub mod why;
@@ -91,7 +92,7 @@ impl<'s> Map<'s> {
 
     /// What one workload may send another, or others of its own.
     pub fn entry(&self, source: usize, destination: usize, cells: &mut Cells) -> Entry {
-        let (from, to) = (&self.workloads[source], &self.workloads[destination]);
+        let from = &self.workloads[source];
         if source == destination && workloads::is_one(self.snapshot, from) {
             let own = Who::Pod(from.pods[0]);
             // Evaluated like any other, where the option says so.
@@ -100,7 +101,7 @@ impl<'s> Map<'s> {
             }
         }
         let entry = self.kinds.entry(source, destination, &self.reach, cells);
-        self.kinds.with_nodes(entry, from, to, self, cells)
+        self.with_near(entry, source, destination, cells)
     }
 
     /// The outside as a workload sees it, in a direction and a family: runs of addresses that get the same, with what is

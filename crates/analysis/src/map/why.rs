@@ -11,7 +11,7 @@ use palisade_model::address::Family;
 use palisade_model::flow::Who;
 use palisade_model::policy::{Action, Direction, Policy, Rule};
 
-use super::kinds::{Pair, Profile, near, pairs};
+use super::kinds::{Pair, Profile, pairs};
 use super::{INGRESS_CONTROLLER, Map, Peer, connections, workloads};
 use crate::reach::cells::Cells;
 use crate::reach::connections::Connections;
@@ -116,7 +116,7 @@ impl<'s> Map<'s> {
         let pairs = self.pairs(source, destination, cuts);
         self.reasons(&pairs, about, &mut found, cells);
         if let (Peer::Workload(from), Peer::Workload(to)) = (source, destination)
-            && !near(&self.workloads[from], &self.workloads[to], self).is_empty()
+            && !self.near(from, to).is_empty()
         {
             found.add(None, Direction::Ingress, Key::OwnNode, about, cells);
         }
