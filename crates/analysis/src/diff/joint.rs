@@ -114,7 +114,7 @@ impl<'d, 's> Rows<'d, 's> {
         };
         // Where pods are in their node's network, it matters where the others run: each of them is asked about.
         if kinds.hosts[source] {
-            return (0..diff.workloads.len()).filter_map(|to| one_by_one(to, cells)).collect();
+            return self.of_host(source, cells);
         }
         let differing = self.differing(kinds.kind(source), cells);
         let members = |(kind, entries): &Differing| {
@@ -126,6 +126,38 @@ impl<'d, 's> Rows<'d, 's> {
         // A workload and itself may differ though its kind does not: one pod became several.
         found.extend(one_by_one(source, cells));
         found.sort_unstable_by_key(|(to, _)| *to);
+        found
+    }
+
+    /// The same for a workload with pods in their node's network.
+    fn of_host(&mut self, source: usize, cells: &mut Cells) -> Vec<(usize, [Entry; 2])> {
+        let diff = self.diff;
+        let (before, after) = diff.kinds.pair(diff.kinds.kind(source));
+        let rows = [
+            before.map(|kind| self.before.from(kind, cells)),
+            after.map(|kind| self.after.from(kind, cells)),
+        ];
+        let own = &diff.workloads[source];
+        let mut found = Vec::new();
+        for (to, other) in diff.workloads.iter().enumerate() {
+            let mut entry =
+                |map: &Map<'_>, row: &Option<&[Entry]>, from: Option<usize>, at: Option<usize>| {
+                    let (row, from, at) = ((*row)?, from?, at?);
+                    let entry = map.with_near(row[map.kinds().kind(at) as usize], from, at, cells);
+                    Some(Entry { uniform: true, ..entry })
+                };
+            let entries = match to == source {
+                true => diff.entries(source, to, cells),
+                false => [
+                    entry(&diff.before, &rows[0], own.before, other.before),
+                    entry(&diff.after, &rows[1], own.after, other.after),
+                ]
+                .map(|entry| entry.unwrap_or(Entry::NOTHING)),
+            };
+            if entries[0] != entries[1] {
+                found.push((to, entries));
+            }
+        }
         found
     }
 

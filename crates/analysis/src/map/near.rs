@@ -59,7 +59,7 @@ impl Map<'_> {
     }
 
     /// With what two workloads are to each other where pods of the one are the node of pods of the other.
-    pub(super) fn with_near(&self, entry: Entry, from: usize, to: usize, cells: &mut Cells) -> Entry {
+    pub(crate) fn with_near(&self, entry: Entry, from: usize, to: usize, cells: &mut Cells) -> Entry {
         let near = self.near(from, to);
         if near.is_empty() {
             return entry;

@@ -87,8 +87,11 @@ impl Map<'_> {
                     continue;
                 }
                 let entry = match row[self.kinds().kind(destination) as usize] {
-                    entry if source != destination && !self.kinds().is_host(source) => entry,
-                    _ => self.entry(source, destination, cells),
+                    _ if source == destination => self.entry(source, destination, cells),
+                    entry if self.kinds().is_host(source) => {
+                        self.with_near(entry, source, destination, cells)
+                    }
+                    entry => entry,
                 };
                 if !entry.is_nothing() && select.lets_through(entry, cells) {
                     let (source, destination) = (Peer::Workload(source), Peer::Workload(destination));
