@@ -21,9 +21,11 @@ use palisade_dialects::world::World;
 use palisade_engine::Item;
 use palisade_model::cluster::Pod;
 use palisade_model::diagnostic::Diagnostic;
+use palisade_model::flow::{FlowPattern, Who};
 use palisade_model::options::Options;
 use palisade_model::policy::{Policy, Rule};
 use palisade_model::snapshot::Snapshot;
+use palisade_model::trace::Verdict;
 use palisade_model::verdicts::Verdicts;
 
 use pool::{Dice, pool};
@@ -64,6 +66,13 @@ fn baseline(ingress: &str) -> String {
     format!(
         "---\n{{apiVersion: policy.networking.k8s.io/v1alpha1, kind: BaselineAdminNetworkPolicy, metadata: {{name: default}}, spec: {{subject: {{namespaces: {{}}}}, ingress: [{ingress}]}}}}\n"
     )
+}
+
+const NODE: &str = "---\n{apiVersion: v1, kind: Node, metadata: {name: node, labels: {r: w}}, status: {addresses: [{type: InternalIP, address: 10.9.0.1}]}}\n";
+
+/// A pod of namespace x on that node.
+fn on_node(name: &str, at: u8) -> String {
+    pod(name, at).replace("spec: {", "spec: {nodeName: node, ")
 }
 
 const ALL: &str = "from: [{namespaces: {}}]";
@@ -157,6 +166,16 @@ finds! {
     dns_to_everywhere: pods() + &policy("p", "podSelector: {}, policyTypes: [Egress], egress: [{ports: [{port: 53, protocol: UDP}]}]")
         => "L0124";
 
+    a_pod_does_not_meet_itself: pod("a", 1) + &admin("p", 1, &format!("{{action: Deny, {ALL}}}")) + &policy("q", "podSelector: {}, ingress: [{from: [{podSelector: {}}]}]")
+        => "L0119" "spec.ingress[0]" ["ingress rule 0 of AdminNetworkPolicy p, whatever pods there are"];
+    nobody_meets_its_own_node: NODE.to_owned() + &on_node("a", 1) + "---\n{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {name: p}, spec: {priority: 1, appliedTo: [{podSelector: {}}], ingress: [{action: Drop, from: [{nodeSelector: {}}]}, {action: Allow, from: [{nodeSelector: {matchLabels: {r: w}}}]}]}}\n"
+        => "L0119";
+    another_pod_meets_the_node: NODE.to_owned() + &on_node("a", 1) + &pod("b", 2) + "---\n{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {name: p}, spec: {priority: 1, appliedTo: [{podSelector: {}}], ingress: [{action: Drop, from: [{nodeSelector: {}}]}, {action: Allow, from: [{nodeSelector: {matchLabels: {r: w}}}]}]}}\n"
+        => "L0119" "spec.ingress[1]" ["node -> x/b tcp/80"];
+    pass_out_where_nobody_lets_it_in: pods() + "---\n{apiVersion: policy.networking.k8s.io/v1alpha1, kind: AdminNetworkPolicy, metadata: {name: p}, spec: {priority: 1, subject: {pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: a}}}}, egress: [{action: Pass, to: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: b}}}}]}]}}\n" + &policy("q", "podSelector: {matchLabels: {app: b}}")
+        => "L0125" "spec.egress[0]" ["all of its egress is allowed"];
+    pass_out_with_an_example_that_is_let_in: pods() + "---\n{apiVersion: policy.networking.k8s.io/v1alpha1, kind: AdminNetworkPolicy, metadata: {name: p}, spec: {priority: 1, subject: {pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: a}}}}, egress: [{action: Pass, to: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: b}}}}]}]}}\n" + &policy("q", "podSelector: {matchLabels: {app: b}}, ingress: [{ports: [{port: 7}]}]")
+        => "L0125" "spec.egress[0]" ["e.g. x/a -> x/b tcp/7"];
     pass_to_nobody: pods() + &admin("p", 1, &format!("{{action: Pass, {FROM_B}}}, {{action: Deny, {ALL}}}"))
         => "L0125" "spec.ingress[0]" ["x/b -> x/a tcp/80"];
     pass_to_a_network_policy: pods() + &admin("p", 1, &format!("{{action: Pass, {FROM_B}}}, {{action: Deny, {ALL}}}")) + &policy("q", "podSelector: {matchLabels: {app: a}}")
@@ -165,6 +184,50 @@ finds! {
         => "L0125";
     pass_to_a_baseline_about_others: pods() + &admin("p", 1, &format!("{{action: Pass, {FROM_B}}}")) + &baseline("{action: Deny, from: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: a}}}}]}")
         => "L0125" "spec.ingress[0]" ["x/b -> x/a tcp/80"];
+}
+
+/// No example of any finding is a connection that policies have no say about, or that the finding is wrong about.
+#[test]
+fn examples_are_what_is_said_about_them() {
+    let pool = pool();
+    let mut asked = 0;
+    for seed in 0..60 {
+        let mut dice = Dice(seed);
+        let mut state: State = BTreeMap::new();
+        for versions in &pool {
+            if dice.roll(3) > 0 {
+                let item = versions[dice.roll(versions.len())].clone();
+                state.insert(item.key(), item);
+            }
+        }
+        let snapshot = Snapshot::new(objects(&state));
+        let options = Options::default();
+        let verdicts = Verdicts::new(&snapshot, &options);
+        for finding in lint(&snapshot) {
+            let allowed = match finding.code.id {
+                "L0119" => finding.message.contains("is allowed by"),
+                "L0118" | "L0125" => true,
+                _ => continue,
+            };
+            let Some((_, example)) = finding.message.split_once("e.g. ") else { continue };
+            let example = example.split(", ").next().unwrap();
+            let pattern: FlowPattern = example.parse().unwrap();
+            for flow in &snapshot.flows(&pattern).unwrap() {
+                asked += 1;
+                assert!(
+                    flow.source.who != flow.destination.who || flow.source.who == Who::Outside,
+                    "{finding:#?}"
+                );
+                let verdict = verdicts.verdict(flow);
+                match finding.code.id {
+                    "L0119" if !allowed => assert_ne!(verdict, Verdict::Allow, "{finding:#?}"),
+                    "L0125" => assert_eq!(verdict, Verdict::Allow, "{finding:#?}"),
+                    _ => {}
+                }
+            }
+        }
+    }
+    assert!(asked > 20, "{asked}");
 }
 
 /// Codes of what can be taken out.

@@ -86,7 +86,7 @@ fn example(decisions: &mut Decisions<'_>, place: u32, at: RuleAt, tcp: TrafficId
     let reach = &decisions.reach[met.family as usize];
     // Addresses that a rule tells apart from the internet are not the world.
     let world = reach.of_address(crate::reach::decisions::somewhere(met.family), &decisions.cuts);
-    if met.combination.outside != Some(world) {
+    if met.combination.outside.map(|meeting| meeting.other.0) != Some(world) {
         return None;
     }
     let isolated = reach.is_isolated(&met.combination);

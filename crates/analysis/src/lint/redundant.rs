@@ -150,6 +150,7 @@ impl Search {
         let (_, rule) = decisions.rule(at);
         let facts = decisions.rules.get(&at)?;
         if facts.decisive.is_none()
+            || !facts.is_met
             || decisions.reported.contains(&at)
             || rule.log.is_some()
             || !rule.layer7.is_empty()

@@ -46,7 +46,7 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
     for at in all.collect::<Vec<RuleAt>>() {
         let facts = decisions.rules.get(&at);
         let (is_met, decides) =
-            facts.map_or((false, false), |facts| (!facts.met.is_empty(), facts.decisive.is_some()));
+            facts.map_or((false, false), |facts| (facts.is_met, facts.decisive.is_some()));
         if decides || !decisions.is_plain(at) || !decisions.is_by_itself(at) {
             continue;
         }
