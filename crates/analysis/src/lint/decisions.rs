@@ -10,7 +10,7 @@ use palisade_model::address::Family;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::matching::Context;
 use palisade_model::options::Options;
-use palisade_model::policy::{Action, Direction, Peer, Peers, Placement, Policy, Rule, Subject};
+use palisade_model::policy::{Action, Direction, Object, Peer, Peers, Placement, Policy, Rule, Subject};
 use palisade_model::snapshot::{Snapshot, Stage};
 
 use super::about;
@@ -33,7 +33,7 @@ const MOST_MEANT: usize = 4_000_000;
 /// Pieces of traffic in all combinations that are run once.
 const MOST_LOOKED: usize = 40_000_000;
 /// Pieces of traffic in all combinations that are run again, by all lints.
-const MOST_RUN: usize = 20_000_000;
+const MOST_RUN: usize = 80_000_000;
 /// Pairs of classes that are tried for a connection to show.
 const MOST_TRIED: usize = 256;
 /// Rules named in a message; the rest is counted.
@@ -301,6 +301,20 @@ impl<'s> Decisions<'s> {
         let (policy, rule) = self.rule(at);
         let name = rule.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
         format!("{} rule {}{name} of {}", rule.direction, rule.index, policy.object)
+    }
+
+    /// Several policies by name, and where they are written.
+    pub fn names_of_policies(&self, policies: &[usize]) -> (String, String) {
+        let all = policies.iter().map(|at| &self.snapshot.policies()[*at].object);
+        let place =
+            |object: &Object| object.at.as_ref().map_or("not in the input".into(), ToString::to_string);
+        let more = if policies.len() > MOST_NAMED { ", …" } else { "" };
+        let join = |texts: Vec<String>| format!("{}{more}", texts.join(", "));
+        let named = all.clone().take(MOST_NAMED);
+        (
+            join(named.clone().map(|object| object.to_string()).collect()),
+            join(named.map(|object| place(object)).collect()),
+        )
     }
 
     /// Several rules by name, and where they are written.
