@@ -182,7 +182,7 @@ finds! {
     nobody_meets_its_own_node: NODE.to_owned() + &on_node("a", 1) + "---\n{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {name: p}, spec: {priority: 1, appliedTo: [{podSelector: {}}], ingress: [{action: Drop, from: [{nodeSelector: {}}]}, {action: Allow, from: [{nodeSelector: {matchLabels: {r: w}}}]}]}}\n"
         => "L0119";
     another_pod_meets_the_node: NODE.to_owned() + &on_node("a", 1) + &pod("b", 2) + "---\n{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {name: p}, spec: {priority: 1, appliedTo: [{podSelector: {}}], ingress: [{action: Drop, from: [{nodeSelector: {}}]}, {action: Allow, from: [{nodeSelector: {matchLabels: {r: w}}}]}]}}\n"
-        => "L0119" "spec.ingress[1]" ["node -> x/b tcp/80"];
+        => "L0119" "spec.ingress[1]" ["node:node -> x/b tcp/80"];
     pass_out_where_nobody_lets_it_in: pods() + "---\n{apiVersion: policy.networking.k8s.io/v1alpha1, kind: AdminNetworkPolicy, metadata: {name: p}, spec: {priority: 1, subject: {pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: a}}}}, egress: [{action: Pass, to: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: b}}}}]}]}}\n" + &policy("q", "podSelector: {matchLabels: {app: b}}")
         => "L0125" "spec.egress[0]" ["all of its egress is allowed"];
     pass_out_with_an_example_that_is_let_in: pods() + "---\n{apiVersion: policy.networking.k8s.io/v1alpha1, kind: AdminNetworkPolicy, metadata: {name: p}, spec: {priority: 1, subject: {pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: a}}}}, egress: [{action: Pass, to: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: b}}}}]}]}}\n" + &policy("q", "podSelector: {matchLabels: {app: b}}, ingress: [{ports: [{port: 7}]}]")
@@ -195,6 +195,8 @@ finds! {
     a_baseline_allow_with_nothing_behind: pods() + &baseline(&format!("{{action: Deny, {FROM_B}, {WEB}}}, {{action: Allow, {ALL}}}"))
         => "L0120" "spec.ingress[1]" ["what nobody refuses is allowed at the end"];
     a_baseline_allow_before_a_deny: pods() + &baseline(&format!("{{action: Allow, {FROM_B}}}, {{action: Deny, {ALL}}}"))
+        => "L0120";
+    a_baseline_allow_before_a_deny_that_is_dead: pods() + &baseline(&format!("{{action: Allow, {ALL}}}, {{action: Deny, {FROM_B}}}"))
         => "L0120";
     a_pass_with_nothing_behind_in_the_tiers: pods() + &admin("p", 1, &format!("{{action: Deny, {FROM_B}, {WEB}}}, {{action: Pass, {ALL}}}")) + &policy("q", "podSelector: {}, ingress: [{ports: [{port: 7}]}]")
         => "L0120" "spec.ingress[1]" ["what no rule matches is passed on"];
@@ -297,6 +299,42 @@ fn examples_are_what_is_said_about_them() {
         }
     }
     assert!(asked > 20, "{asked}");
+}
+
+/// Without a rule that the other side refuses everything of, nothing is let through that was not, and all that was.
+#[test]
+fn what_the_other_side_refuses_nobody_misses() {
+    let pool = pool();
+    let (mut seen, mut asked) = (0, 0);
+    for seed in 0..200 {
+        let mut dice = Dice(seed);
+        let mut state: State = BTreeMap::new();
+        for versions in &pool {
+            if dice.roll(3) > 0 {
+                let item = versions[dice.roll(versions.len())].clone();
+                state.insert(item.key(), item);
+            }
+        }
+        let before = Snapshot::new(objects(&state));
+        let found = lint(&before);
+        for finding in found.iter().filter(|one| one.code.id == "L0129") {
+            let after = Snapshot::new(objects(&without(&state, &[finding])));
+            let options = Options::default();
+            let (said, says) = (Verdicts::new(&before, &options), Verdicts::new(&after, &options));
+            for flow in flows(&before, &traffic()) {
+                let [one, other] = [&said, &says].map(|verdicts| verdicts.verdict(&flow) == Verdict::Allow);
+                assert_eq!(one, other, "{flow:?}\n{finding:#?}");
+                asked += 1;
+            }
+            let example = finding.message.split("there are: ").nth(1).unwrap().split(" by ").next().unwrap();
+            let pattern: FlowPattern = example.parse().unwrap();
+            // An external entity may have the name of a pod: one of those is meant.
+            let meant = before.flows(&pattern).unwrap();
+            assert!(meant.iter().any(|flow| said.verdict(flow) != Verdict::Allow), "{finding:#?}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 10 && asked > 1000, "{seen} {asked}");
 }
 
 /// Codes of what can be taken out.

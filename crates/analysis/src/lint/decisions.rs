@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use palisade_model::address::Family;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
+use palisade_model::flow::Party;
 use palisade_model::matching::Context;
 use palisade_model::options::Options;
 use palisade_model::policy::{Action, Direction, Object, Peer, Peers, Placement, Policy, Rule, Subject};
@@ -191,7 +192,7 @@ impl<'s> Decisions<'s> {
 
     /// Whether a combination may be run again. Who hears that it may not has nothing to report.
     pub fn affords(&mut self, at: u32) -> bool {
-        self.left = self.left.saturating_sub(2 * self.met[at as usize].cost);
+        self.left = self.left.saturating_sub(3 * self.met[at as usize].cost);
         self.exceeded |= self.left == 0;
         self.left > 0
     }
@@ -274,11 +275,20 @@ impl<'s> Decisions<'s> {
     /// The connection of two who meet that carries some of this traffic, in words.
     pub fn flow_of(&self, direction: Direction, meeting: &Meeting, about: TrafficId) -> Option<String> {
         let traffic = self.cells.traffics.line().sample(self.cells.traffics.set(about))?;
-        let [own, other] = [meeting.own.1, meeting.other.1].map(|end| self.snapshot.describe(end));
-        Some(match direction {
-            Direction::Egress => format!("{own} -> {other} {traffic}"),
-            Direction::Ingress => format!("{other} -> {own} {traffic}"),
-        })
+        let (source, destination) = match direction {
+            Direction::Egress => (meeting.own.1, meeting.other.1),
+            Direction::Ingress => (meeting.other.1, meeting.own.1),
+        };
+        // Names stand for the first addresses of a family that both have: where others are meant, only these say so.
+        let [from, to] = [source, destination].map(|end| (end.who, None));
+        let usual = self.snapshot.flow(from, to, traffic);
+        let name = |meant: Party, usual: Party| match (meant.address, usual.address) {
+            (Some(meant), Some(usual)) if meant != usual => meant.to_string(),
+            // As it is written in a question, so that it can be asked.
+            _ => self.snapshot.describe(meant).replacen("node ", "node:", 1),
+        };
+        let (source, destination) = (name(source, usual.source), name(destination, usual.destination));
+        Some(format!("{source} -> {destination} {traffic}"))
     }
 
     /// A connection of a combination that carries some of this traffic and that the other side lets through, in words.

@@ -214,6 +214,11 @@ impl Search {
         if outcome != decisions.met[place as usize].outcome {
             return false;
         }
+        // By itself, too: a rule that is dead behind this one would come to life.
+        let (alone, _) = decisions.decide(place, |rule| rule == at);
+        if alone != decisions.met[place as usize].outcome {
+            return false;
+        }
         let stage = decisions.stage(at);
         let (mut covered, mut otherwise) = (Traffics::EMPTY, false);
         for (decider, rule, part) in after {

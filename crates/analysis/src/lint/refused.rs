@@ -75,8 +75,15 @@ fn useless(decisions: &mut Decisions<'_>, at: RuleAt, places: Vec<u32>, left: &m
         let met = &decisions.met[place as usize];
         let (family, direction) = (met.family as usize, met.combination.direction);
         let reach = &decisions.reach[family];
-        // A pod that reaches itself through a Service needs both of its sides, and this lint does not ask about those.
-        met.combination.meeting?;
+        let other = if direction == Direction::Egress { Direction::Ingress } else { Direction::Egress };
+        let itself = reach.at_both_ends(&met.combination, &decisions.ends[family]);
+        for class in itself.filter(|_| !decisions.snapshot.services().is_empty()) {
+            *left = left.saturating_sub(1);
+            let through = decisions.cells.get(reach.side(other, class, class)).allow;
+            if *left == 0 || decisions.cells.traffics.and(through, about) != Traffics::EMPTY {
+                return None;
+            }
+        }
         for meeting in reach.meetings(&met.combination, &decisions.ends[family]) {
             *left = left.saturating_sub(1);
             if *left == 0 {

@@ -228,6 +228,18 @@ impl Reach<'_> {
         self.pairs(combination.direction, own, &combination.peers, ends).chain(combination.outside)
     }
 
+    /// The classes that are at both ends of a combination: whoever is in one may reach itself through a Service.
+    pub fn at_both_ends<'c>(
+        &self,
+        combination: &'c Combination,
+        ends: &'c Ends,
+    ) -> impl Iterator<Item = u32> + 'c {
+        let own = &ends.classes[combination.direction as usize][combination.program as usize];
+        let is_peer =
+            |class: &u32| combination.peers.iter().any(|(first, last)| first <= class && class <= last);
+        own.iter().copied().filter(is_peer)
+    }
+
     /// What the other side says about two who meet.
     pub fn other_side(&self, direction: Direction, meeting: &Meeting) -> CellId {
         let (own, other) = (meeting.own, meeting.other);
