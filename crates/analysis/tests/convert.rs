@@ -315,7 +315,7 @@ fn what_cannot_be_said_is_named_with_its_reason() {
         // Places.
         (anp("a", 5, "ingress: [{action: Deny, from: [{namespaces: {}}]}]") + "---\n" + &acnp("appliedTo: [{podSelector: {}}], ingress: [{action: Reject, from: [{podSelector: {}}]}]"), Cluster, "C0101", "spec.ingress[0].action", "Reject"),
         (cnp("a", "Admin", 1000, "egress: [{action: Deny, to: [{namespaces: {}}]}]") + &anp("b", 5, "egress: [{action: Accept, to: [{namespaces: {}}]}]").replace("Accept", "Allow"), Cluster, "C0106", "spec.priority", "no priority is left"),
-        (cnp("a", "Baseline", 1, "egress: [{action: Deny, to: [{namespaces: {}}]}]") + &cnp("b", "Baseline", 2, "egress: [{action: Deny, to: [{namespaces: {}}]}]"), Admin, "C0109", "", "one BaselineAdminNetworkPolicy"),
+        (cnp("a", "Baseline", 1, "egress: [{action: Deny, to: [{namespaces: {}}]}]") + &cnp("b", "Baseline", 2, "egress: [{action: Deny, to: [{namespaces: {}}]}]").replace("subject: {namespaces: {}}", "subject: {namespaces: {matchLabels: {a: b}}}"), Admin, "C0109", "", "one BaselineAdminNetworkPolicy"),
         (cnp("a", "Baseline", 0, "egress: [{action: Deny, to: [{namespaces: {}}]}]") + "---\n" + baseline, Cluster, "C0106", "spec.priority", "no priority is left"),
         // What old admin policies could say.
         (anp("a", 5, "ingress: [{action: Deny, from: [{namespaces: {notSameLabels: [tenant]}}]}]"), Cluster, "C0102", "spec.ingress[0].from", "another tenant"),
@@ -337,6 +337,84 @@ fn said(given: &Given, to: Target) -> String {
     let conversion = given.convert("given", &request(to, &[], false));
     assert_eq!(errors(&conversion), [] as [&str; 0]);
     written::yaml(&conversion.objects)
+}
+
+/// What is said about a conversion: code and message.
+fn notes(given: &Given, to: Target) -> Vec<(&'static str, String)> {
+    let conversion = given.convert("given", &request(to, &[], false));
+    assert_eq!(errors(&conversion), [] as [&str; 0]);
+    conversion.found.iter().map(|one| (one.code.id, one.message.clone())).collect()
+}
+
+#[test]
+fn a_name_of_253_characters_has_room_for_what_comes_behind() {
+    let long = "a".repeat(253);
+    let policy = |spec: &str| {
+        format!(
+            "---\n{{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: {long}, namespace: x}}, spec: {{podSelector: {{}}, {spec}}}}}\n"
+        )
+    };
+    let given = Given::text(&policy("ingress: [{from: [{podSelector: {}}]}]"));
+    let text = said(&given, Target::Antrea);
+    assert!(text.contains(&format!("name: {}-isolation\n", "a".repeat(243))), "{text}");
+    let rules = vec!["{action: Deny, to: [{namespaces: {}}]}"; 60].join(", ");
+    let given = Given::text(&anp(&long, 5, &format!("egress: [{rules}]")));
+    let text = said(&given, Target::ClusterNetworkPolicy);
+    assert!(text.contains(&format!("name: {}-2\n", "a".repeat(251))), "{text}");
+}
+
+#[test]
+fn a_policy_that_vanishes_is_named() {
+    let given = Given::text(
+        &(anp("a", 5, "ingress: [{action: Deny, from: [{namespaces: {}}]}]")
+            + &anp("idle", 6, "ingress: []")),
+    );
+    let found = notes(&given, Target::ClusterNetworkPolicy);
+    assert_eq!(found, [("C0204", "the policy has no rules, does nothing, and is left out".to_owned())]);
+}
+
+#[test]
+fn a_priority_that_changes_is_named() {
+    let given = Given::text(&anp("a", 5, "ingress: [{action: Deny, from: [{namespaces: {}}]}]"));
+    assert_eq!(notes(&given, Target::ClusterNetworkPolicy), []);
+    assert_eq!(notes(&given, Target::Antrea), [("C0207", "priority 5 becomes 6".to_owned())]);
+}
+
+#[test]
+fn baselines_for_the_same_pods_are_one() {
+    let first = cnp("a", "Baseline", 1, "egress: [{action: Accept, to: [{networks: [10.0.0.0/8]}]}]");
+    let given = Given::text(
+        &(first
+            + &cnp(
+                "b",
+                "Baseline",
+                2,
+                "egress: [{action: Deny, to: [{networks: [10.0.0.0/8, 11.0.0.0/8]}]}]",
+            )),
+    );
+    let text = said(&given, Target::AdminNetworkPolicy);
+    assert_eq!(text.matches("kind: BaselineAdminNetworkPolicy\n").count(), 1, "{text}");
+    assert!(text.find("action: Allow").unwrap() < text.find("action: Deny").unwrap(), "{text}");
+    let conversion = given.convert("given", &request(Target::AdminNetworkPolicy, &[], false));
+    // The one that is asked last goes first.
+    let gone: Vec<&str> = conversion.left_to_delete().map(|object| object.name.as_str()).collect();
+    assert_eq!(gone, ["b", "a"]);
+}
+
+#[test]
+fn its_own_namespace_is_named_where_there_is_one() {
+    let own =
+        "ingress: [{action: Drop, from: [{namespaces: {match: Self}, podSelector: {matchLabels: {a: b}}}]}]";
+    let given = Given::text(&acnp(&format!(
+        "appliedTo: [{{namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: shop}}}}}}], {own}"
+    )));
+    let text = said(&given, Target::ClusterNetworkPolicy);
+    assert_eq!(text.matches("kubernetes.io/metadata.name: shop").count(), 2, "{text}");
+    let given = Given::text(&acnp(&format!(
+        "appliedTo: [{{namespaceSelector: {{matchLabels: {{team: shop}}}}}}], {own}"
+    )));
+    let conversion = given.convert("given", &request(Target::ClusterNetworkPolicy, &[], false));
+    assert!(errors(&conversion).iter().any(|one| one.contains("C0102")), "{:?}", errors(&conversion));
 }
 
 #[test]
@@ -496,7 +574,7 @@ fn groups_and_exceptions_are_written_out() {
     let given = Given::text(&format!("{group}\n---\n{policy}"));
     let conversion = given.convert("groups", &request(Target::ClusterNetworkPolicy, &[], false));
     let codes: Vec<&str> = conversion.found.iter().map(|one| one.code.id).collect();
-    assert_eq!(codes, ["C0202", "C0201"]);
+    assert_eq!(codes, ["C0202", "C0201", "C0207"]);
     let text = written::yaml(&conversion.objects);
     assert!(text.contains("- 10.0.0.0/26\n      - 10.0.0.128/25\n"), "{text}");
 }

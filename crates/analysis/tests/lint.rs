@@ -71,6 +71,19 @@ finds! {
     an_empty_subject_is_meant: pod("other", "a", "", "") + &policy("p", "podSelector: {}") => [];
     admin_subject_selects_nothing: pods() + &admin("p", 1, "matchLabels: {tenant: red}") => ["L0101" "spec.subject"];
 
+    nodes_that_contradict_themselves: antrea("p", "5", "ingress: [{action: Drop, from: [{nodeSelector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: DoesNotExist}]}}]}]")
+        => ["L0102" "spec.ingress[0].from"];
+    namespaces_without_a_name: policy("p", "podSelector: {}, ingress: [{from: [{namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: DoesNotExist}]}}]}]")
+        => ["L0102" "spec.ingress[0].from[0]"];
+    a_group_that_contradicts_itself: "---\n{apiVersion: crd.antrea.io/v1beta1, kind: ClusterGroup, metadata: {name: g}, spec: {podSelector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: NotIn, values: [b]}]}}}\n".to_owned() + &antrea("p", "5", "ingress: [{action: Drop, from: [{group: g}]}]")
+        => ["L0102" "spec.ingress[0].from"];
+    a_block_that_is_all_exceptions: policy("p", "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/8, except: [10.0.0.0/9, 10.128.0.0/9]}}]}]")
+        => ["L0102" "spec.ingress[0].from[0]"];
+
+    an_admin_policy_without_rules: pods() + "---\n{apiVersion: policy.networking.k8s.io/v1alpha1, kind: AdminNetworkPolicy, metadata: {name: p}, spec: {priority: 1, subject: {namespaces: {}}}}\n"
+        => ["L0128" "spec"];
+    a_network_policy_without_rules: pods() + &policy("p", "podSelector: {}") => [];
+
     peer_selects_nothing: pods() + &policy("p", "podSelector: {}, ingress: [{}, {from: [{podSelector: {matchLabels: {app: a}}}, {podSelector: {matchLabels: {app: c}}}]}]")
         => ["L0102" "spec.ingress[1].from[1]"];
     peer_namespace_selects_nothing: pods() + &policy("p", "podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {team: red}}}]}]")
@@ -133,6 +146,35 @@ fn codes_are_unique_and_documented() {
     for code in all {
         assert!(code.title.len() > 10 && code.explanation.len() > 40, "{}", code.id);
     }
+}
+
+/// A port far behind others that two rules of one place name.
+#[test]
+fn a_tie_about_the_last_of_many_ports() {
+    let ports = |ports: std::ops::RangeInclusive<u16>| {
+        ports.map(|port| format!("{{port: {port}, protocol: TCP}}")).collect::<Vec<_>>().join(", ")
+    };
+    let rule = |action: &str, ports: String| format!("ingress: [{{action: {action}, ports: [{ports}]}}]");
+    let drop = antrea("p", "5", &rule("Drop", ports(1..=70)));
+    let allow = antrea("q", "5", &rule("Allow", ports(1000..=1063) + ", {port: 70, protocol: TCP}"));
+    let found = check(&(pods() + &drop + &allow));
+    assert_eq!(found.iter().map(|one| one.code.id).collect::<Vec<_>>(), ["L0107"], "{found:#?}");
+    assert!(found[0].message.contains("tcp/70: "), "{}", found[0].message);
+    let apart = antrea("q", "5", &rule("Allow", ports(1000..=1063)));
+    let found = check(&(pods() + &drop + &apart));
+    assert_eq!(found.iter().map(|one| one.code.id).collect::<Vec<_>>(), ["L0108"], "{found:#?}");
+}
+
+#[test]
+fn ties_that_are_not_shown_are_counted() {
+    let found = check(&(pods() + &(0..6).map(|at| admin(&format!("p{at}"), 10, "")).collect::<String>()));
+    let help: Vec<&str> = found.iter().filter_map(|one| one.help.as_deref()).collect();
+    assert_eq!(help.len(), 10);
+    assert!(
+        help[9].ends_with("; 5 more pairs of policies with priority 10 may have the same trouble"),
+        "{}",
+        help[9]
+    );
 }
 
 fn antrea(name: &str, priority: &str, rules: &str) -> String {

@@ -21,9 +21,11 @@ use palisade_dialects::world::World;
 use palisade_engine::Item;
 use palisade_model::cluster::Pod;
 use palisade_model::diagnostic::Diagnostic;
+use palisade_model::flow::{FlowPattern, Who};
 use palisade_model::options::Options;
 use palisade_model::policy::{Policy, Rule};
 use palisade_model::snapshot::Snapshot;
+use palisade_model::trace::Verdict;
 use palisade_model::verdicts::Verdicts;
 
 use pool::{Dice, pool};
@@ -41,6 +43,17 @@ fn pod(name: &str, at: u8) -> String {
     format!(
         "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: x, labels: {{app: {name}}}}}, spec: {{containers: [{{name: c}}]}}, status: {{podIP: 10.0.0.{at}}}}}\n"
     )
+}
+
+fn labelled(name: &str, labels: &str, at: u8) -> String {
+    pod(name, at).replace(&format!("labels: {{app: {name}}}"), &format!("labels: {{{labels}}}"))
+}
+
+/// A pod of ReplicaSet web.
+fn owned(name: &str, labels: &str, at: u8) -> String {
+    let owner =
+        "ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: u, controller: true}]";
+    labelled(name, labels, at).replace("namespace: x,", &format!("namespace: x, {owner},"))
 }
 
 /// Two pods of namespace x.
@@ -64,6 +77,13 @@ fn baseline(ingress: &str) -> String {
     format!(
         "---\n{{apiVersion: policy.networking.k8s.io/v1alpha1, kind: BaselineAdminNetworkPolicy, metadata: {{name: default}}, spec: {{subject: {{namespaces: {{}}}}, ingress: [{ingress}]}}}}\n"
     )
+}
+
+const NODE: &str = "---\n{apiVersion: v1, kind: Node, metadata: {name: node, labels: {r: w}}, status: {addresses: [{type: InternalIP, address: 10.9.0.1}]}}\n";
+
+/// A pod of namespace x on that node.
+fn on_node(name: &str, at: u8) -> String {
+    pod(name, at).replace("spec: {", "spec: {nodeName: node, ")
 }
 
 const ALL: &str = "from: [{namespaces: {}}]";
@@ -157,6 +177,59 @@ finds! {
     dns_to_everywhere: pods() + &policy("p", "podSelector: {}, policyTypes: [Egress], egress: [{ports: [{port: 53, protocol: UDP}]}]")
         => "L0124";
 
+    a_pod_does_not_meet_itself: pod("a", 1) + &admin("p", 1, &format!("{{action: Deny, {ALL}}}")) + &policy("q", "podSelector: {}, ingress: [{from: [{podSelector: {}}]}]")
+        => "L0119" "spec.ingress[0]" ["ingress rule 0 of AdminNetworkPolicy p, whatever pods there are"];
+    nobody_meets_its_own_node: NODE.to_owned() + &on_node("a", 1) + "---\n{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {name: p}, spec: {priority: 1, appliedTo: [{podSelector: {}}], ingress: [{action: Drop, from: [{nodeSelector: {}}]}, {action: Allow, from: [{nodeSelector: {matchLabels: {r: w}}}]}]}}\n"
+        => "L0119";
+    another_pod_meets_the_node: NODE.to_owned() + &on_node("a", 1) + &pod("b", 2) + "---\n{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {name: p}, spec: {priority: 1, appliedTo: [{podSelector: {}}], ingress: [{action: Drop, from: [{nodeSelector: {}}]}, {action: Allow, from: [{nodeSelector: {matchLabels: {r: w}}}]}]}}\n"
+        => "L0119" "spec.ingress[1]" ["node:node -> x/b tcp/80"];
+    pass_out_where_nobody_lets_it_in: pods() + "---\n{apiVersion: policy.networking.k8s.io/v1alpha1, kind: AdminNetworkPolicy, metadata: {name: p}, spec: {priority: 1, subject: {pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: a}}}}, egress: [{action: Pass, to: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: b}}}}]}]}}\n" + &policy("q", "podSelector: {matchLabels: {app: b}}")
+        => "L0125" "spec.egress[0]" ["all of its egress is allowed"];
+    pass_out_with_an_example_that_is_let_in: pods() + "---\n{apiVersion: policy.networking.k8s.io/v1alpha1, kind: AdminNetworkPolicy, metadata: {name: p}, spec: {priority: 1, subject: {pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: a}}}}, egress: [{action: Pass, to: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: b}}}}]}]}}\n" + &policy("q", "podSelector: {matchLabels: {app: b}}, ingress: [{ports: [{port: 7}]}]")
+        => "L0125" "spec.egress[0]" ["e.g. x/a -> x/b tcp/7"];
+    the_same_for_the_pods_there_are: labelled("a", "app: web, tier: front", 1) + &labelled("b", "app: db", 2) + &policy("p", "podSelector: {matchLabels: {app: db}}, ingress: [{from: [{podSelector: {matchLabels: {app: web}}}]}]") + &policy("q", "podSelector: {matchLabels: {app: db}}, ingress: [{from: [{podSelector: {matchLabels: {tier: front}}}]}]")
+        => "L0121" "spec" ["changes nothing, for the pods there are: another does the same (NetworkPolicy x/p)"];
+    the_same_whatever_pods_there_are: pods() + &policy("p", "podSelector: {matchLabels: {app: a}}, ingress: [{from: [{podSelector: {matchLabels: {app: b}}}], ports: [{port: 80}]}]") + &policy("q", "podSelector: {}, ingress: [{from: [{podSelector: {}}], ports: [{port: 1, endPort: 100}]}]")
+        => "L0121" "spec" ["changes nothing, whatever pods there are: another does the same (NetworkPolicy x/q)"];
+
+    a_baseline_allow_with_nothing_behind: pods() + &baseline(&format!("{{action: Deny, {FROM_B}, {WEB}}}, {{action: Allow, {ALL}}}"))
+        => "L0120" "spec.ingress[1]" ["what nobody refuses is allowed at the end"];
+    a_baseline_allow_before_a_deny: pods() + &baseline(&format!("{{action: Allow, {FROM_B}}}, {{action: Deny, {ALL}}}"))
+        => "L0120";
+    a_baseline_allow_before_a_deny_that_is_dead: pods() + &baseline(&format!("{{action: Allow, {ALL}}}, {{action: Deny, {FROM_B}}}"))
+        => "L0120";
+    a_pass_with_nothing_behind_in_the_tiers: pods() + &admin("p", 1, &format!("{{action: Deny, {FROM_B}, {WEB}}}, {{action: Pass, {ALL}}}")) + &policy("q", "podSelector: {}, ingress: [{ports: [{port: 7}]}]")
+        => "L0120" "spec.ingress[1]" ["what no rule matches is passed on"];
+    a_pass_before_a_deny: pods() + &admin("p", 1, &format!("{{action: Pass, {FROM_B}}}")) + &admin("r", 2, &format!("{{action: Deny, {ALL}}}")) + &policy("q", "podSelector: {}, ingress: [{ports: [{port: 7}]}]")
+        => "L0120";
+
+    refused_over_one_family_is_protected: "---\n{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: x}, spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c}]}}}}\n".to_owned() + "---\n{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {name: r}, spec: {priority: 1, appliedTo: [{podSelector: {}}], ingress: [{action: Drop, from: [{ipBlock: {cidr: 0.0.0.0/0}}]}]}}\n"
+        => "L0122";
+    one_pod_of_a_workload_is_open: owned("a", "app: web", 1) + &owned("b", "app: other", 2) + &policy("p", "podSelector: {matchLabels: {app: web}}")
+        => "L0122" "metadata.name" ["1 workload of namespace x: web (only 1 of its 2 pods: b)"];
+    one_pod_of_a_workload_is_unlike: owned("a", "app: web, pod-template-hash: '1'", 1) + &owned("b", "app: other, pod-template-hash: '2'", 2) + &policy("p", "podSelector: {matchLabels: {app: web}}")
+        => "L0127" "metadata.labels" ["ReplicaSet x/web apart: a has app=web, b has app=other"];
+    a_label_that_nobody_asks_for: owned("a", "app: web, v: '1'", 1) + &owned("b", "app: web, v: '2'", 2) + &policy("p", "podSelector: {matchLabels: {app: web}}")
+        => "L0127";
+    the_hash_of_a_template: owned("a", "app: web, pod-template-hash: '1'", 1) + &owned("b", "app: web, pod-template-hash: '2'", 2) + &policy("p", "podSelector: {matchLabels: {pod-template-hash: '1'}}")
+        => "L0127";
+
+    all_addresses_in_two_halves: pods() + &policy("p", "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 0.0.0.0/1}}, {ipBlock: {cidr: 128.0.0.0/1}}]}]") + &policy("q", "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 0.0.0.0/0}}]}]")
+        => "L0123" "spec.ingress[0]" ["203.0.113.7 -> x/a"], "spec.ingress[0]" ["203.0.113.7 -> x/a"];
+    all_public_addresses: pods() + &policy("p", "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 0.0.0.0/1, except: [10.0.0.0/8]}}, {ipBlock: {cidr: 128.0.0.0/2}}, {ipBlock: {cidr: 192.0.0.0/3}}]}]")
+        => "L0123" "spec.ingress[0]" ["203.0.113.7 -> x/a"];
+    half_of_all_addresses: pods() + &policy("p", "podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 128.0.0.0/1}}]}]")
+        => "L0123";
+    all_addresses_in_a_group: pods() + "---\n{apiVersion: crd.antrea.io/v1beta1, kind: ClusterGroup, metadata: {name: g}, spec: {ipBlocks: [{cidr: 0.0.0.0/0}]}}\n---\n{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {name: r}, spec: {priority: 1, appliedTo: [{podSelector: {}}], ingress: [{action: Allow, from: [{group: g}]}]}}\n" + &policy("p", "podSelector: {}")
+        => "L0123" "spec.ingress[0]" ["203.0.113.7 -> x/a"];
+
+    allowed_in_and_refused_out: pods() + &policy("p", "podSelector: {matchLabels: {app: a}}, policyTypes: [Egress], egress: [{ports: [{port: 53, protocol: UDP}]}]") + &policy("q", "podSelector: {matchLabels: {app: b}}, ingress: [{from: [{podSelector: {matchLabels: {app: a}}}], ports: [{port: 5432}]}]")
+        => "L0129" "spec.ingress[0]" ["x/a -> x/b tcp/5432 by the egress of x/a, isolated by NetworkPolicy x/p"];
+    allowed_out_and_refused_in_by_a_rule: pods() + &admin("d", 1, &format!("{{action: Deny, {ALL}, {WEB}}}")) + &policy("p", "podSelector: {matchLabels: {app: a}}, policyTypes: [Egress], egress: [{to: [{podSelector: {matchLabels: {app: b}}}], ports: [{port: 80}]}]")
+        => "L0129" "spec.egress[0]" ["x/a -> x/b tcp/80 by the ingress of x/b, ingress rule 0 of AdminNetworkPolicy d"];
+    allowed_in_and_partly_refused_out: pods() + &policy("p", "podSelector: {matchLabels: {app: a}}, policyTypes: [Egress], egress: [{ports: [{port: 53, protocol: UDP}, {port: 5433}]}]") + &policy("q", "podSelector: {matchLabels: {app: b}}, ingress: [{from: [{podSelector: {matchLabels: {app: a}}}], ports: [{port: 5432, endPort: 5433}]}]")
+        => "L0129";
+
     pass_to_nobody: pods() + &admin("p", 1, &format!("{{action: Pass, {FROM_B}}}, {{action: Deny, {ALL}}}"))
         => "L0125" "spec.ingress[0]" ["x/b -> x/a tcp/80"];
     pass_to_a_network_policy: pods() + &admin("p", 1, &format!("{{action: Pass, {FROM_B}}}, {{action: Deny, {ALL}}}")) + &policy("q", "podSelector: {matchLabels: {app: a}}")
@@ -165,6 +238,103 @@ finds! {
         => "L0125";
     pass_to_a_baseline_about_others: pods() + &admin("p", 1, &format!("{{action: Pass, {FROM_B}}}")) + &baseline("{action: Deny, from: [{pods: {namespaceSelector: {}, podSelector: {matchLabels: {app: a}}}}]}")
         => "L0125" "spec.ingress[0]" ["x/b -> x/a tcp/80"];
+}
+
+/// What costs too much is said, and does not take long: ranges of ports, all different, for the same pods.
+#[test]
+fn many_ranges_of_ports_are_bounded() {
+    let policy = |at: u32| {
+        let rule = |rule: u32| {
+            let ports = (0..4).map(|port| {
+                let first = 1 + (at * 100 + rule * 4 + port) * 2 % 60_000;
+                format!("{{portRange: {{protocol: TCP, start: {first}, end: {}}}}}", first + at % 7)
+            });
+            format!("{{action: Allow, {ALL}, ports: [{}]}}", ports.collect::<Vec<_>>().join(", "))
+        };
+        admin(&format!("p{at}"), at, &(0..25).map(rule).collect::<Vec<_>>().join(", "))
+    };
+    let found = check(&(pods() + &(0..200).map(policy).collect::<String>()));
+    assert!(found.iter().any(|one| one.code.id == "L0126"), "{}", found.len());
+}
+
+/// No example of any finding is a connection that policies have no say about, or that the finding is wrong about.
+#[test]
+fn examples_are_what_is_said_about_them() {
+    let pool = pool();
+    let mut asked = 0;
+    for seed in 0..60 {
+        let mut dice = Dice(seed);
+        let mut state: State = BTreeMap::new();
+        for versions in &pool {
+            if dice.roll(3) > 0 {
+                let item = versions[dice.roll(versions.len())].clone();
+                state.insert(item.key(), item);
+            }
+        }
+        let snapshot = Snapshot::new(objects(&state));
+        let options = Options::default();
+        let verdicts = Verdicts::new(&snapshot, &options);
+        for finding in lint(&snapshot) {
+            let allowed = match finding.code.id {
+                "L0119" => finding.message.contains("is allowed by"),
+                "L0118" | "L0125" => true,
+                _ => continue,
+            };
+            let Some((_, example)) = finding.message.split_once("e.g. ") else { continue };
+            let example = example.split(", ").next().unwrap();
+            let pattern: FlowPattern = example.parse().unwrap();
+            for flow in &snapshot.flows(&pattern).unwrap() {
+                asked += 1;
+                assert!(
+                    flow.source.who != flow.destination.who || flow.source.who == Who::Outside,
+                    "{finding:#?}"
+                );
+                let verdict = verdicts.verdict(flow);
+                match finding.code.id {
+                    "L0119" if !allowed => assert_ne!(verdict, Verdict::Allow, "{finding:#?}"),
+                    "L0125" => assert_eq!(verdict, Verdict::Allow, "{finding:#?}"),
+                    _ => {}
+                }
+            }
+        }
+    }
+    assert!(asked > 20, "{asked}");
+}
+
+/// Without a rule that the other side refuses everything of, nothing is let through that was not, and all that was.
+#[test]
+fn what_the_other_side_refuses_nobody_misses() {
+    let pool = pool();
+    let (mut seen, mut asked) = (0, 0);
+    for seed in 0..200 {
+        let mut dice = Dice(seed);
+        let mut state: State = BTreeMap::new();
+        for versions in &pool {
+            if dice.roll(3) > 0 {
+                let item = versions[dice.roll(versions.len())].clone();
+                state.insert(item.key(), item);
+            }
+        }
+        let before = Snapshot::new(objects(&state));
+        let found = lint(&before);
+        for finding in found.iter().filter(|one| one.code.id == "L0129") {
+            let after = Snapshot::new(objects(&without(&state, &[finding])));
+            let options = Options::default();
+            let (said, says) = (Verdicts::new(&before, &options), Verdicts::new(&after, &options));
+            for flow in flows(&before, &traffic()) {
+                let [one, other] = [&said, &says].map(|verdicts| verdicts.verdict(&flow) == Verdict::Allow);
+                assert_eq!(one, other, "{flow:?}\n{finding:#?}");
+                asked += 1;
+            }
+            let example = finding.message.split("there are: ").nth(1).unwrap().split(" by ").next().unwrap();
+            let pattern: FlowPattern = example.parse().unwrap();
+            // An external entity may have the name of a pod: one of those is meant.
+            let meant = before.flows(&pattern).unwrap();
+            assert!(meant.iter().any(|flow| said.verdict(flow) != Verdict::Allow), "{finding:#?}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 10 && asked > 1000, "{seen} {asked}");
 }
 
 /// Codes of what can be taken out.

@@ -49,6 +49,51 @@ fn admin_policies_are_said_anew_and_compared() {
 }
 
 #[test]
+fn what_is_replaced_is_to_be_deleted_from_the_last_to_the_first() {
+    let arguments = ["convert", "--to", "clusternetworkpolicy", "--from", "adminnetworkpolicy", "-f", SHOP];
+    let (_, _, err) = palisade(&arguments, "");
+    let after = err.split("delete what they take the place of:\n").nth(1).unwrap();
+    let lines: Vec<&str> = after.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "  kubectl delete baselineadminnetworkpolicy.policy.networking.k8s.io default",
+            "  kubectl delete adminnetworkpolicy.policy.networking.k8s.io tenants",
+        ]
+    );
+}
+
+#[test]
+fn what_is_wrong_with_others_does_not_keep_from_converting() {
+    let policies = "apiVersion: policy.networking.k8s.io/v1alpha1
+kind: AdminNetworkPolicy
+metadata: {name: right}
+spec: {priority: 5, subject: {namespaces: {}}, ingress: [{action: Deny, from: [{namespaces: {}}]}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: wrong, namespace: shop}
+spec: {podSelector: {}, ingress: [{from: [{ipBlock: {cidr: nonsense}}]}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {namespace: shop}
+spec: {podSelector: {}}
+";
+    let all = ["convert", "--to", "clusternetworkpolicy", "-f", "-"];
+    let (code, out, err) = palisade(&all, policies);
+    assert_eq!((code, out.as_str()), (1, ""), "{err}");
+    let some = [&all[..], &["--from", "adminnetworkpolicy"]].concat();
+    let (code, out, err) = palisade(&some, policies);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("name: right\n") && !out.contains("wrong"), "{out}");
+    assert!(err.contains("<stdin>:9") && err.contains("these stay as they are"), "{err}");
+    // Of the dialect that is converted it does.
+    let some = [&all[..], &["--from", "networkpolicy", "--partial"]].concat();
+    assert_eq!(palisade(&some, policies).0, 1);
+}
+
+#[test]
 fn what_cannot_be_said_is_named_and_nothing_is_printed() {
     let arguments = ["convert", "--to", "clusternetworkpolicy", "--from", "antrea", "-f", SHOP];
     let (code, out, err) = palisade(&arguments, "");

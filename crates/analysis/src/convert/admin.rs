@@ -42,30 +42,57 @@ pub(super) fn say(scene: &Scene<'_>, speech: &mut Speech) {
             let name = name(scene, piece, &mut taken, speech);
             let priority = Some(Written::Number(number as i64));
             let object = object(scene, piece, "AdminNetworkPolicy", &name, priority);
-            speech.said.push(Said { object, origin: piece.origin, place: Place::new(ADMIN, number) });
+            let (object, place) = (Some(object), Place::new(ADMIN, number));
+            speech.said.push(Said { object, origin: piece.origin, place });
         }
     }
-    let last = slots.iter().filter(|slot| slot.from.stage() == Stage::Baseline);
-    let pieces: Vec<&Piece> = last.flat_map(|slot| &slot.pieces).collect();
+    let last: Vec<&Slot> = slots.iter().filter(|slot| slot.from.stage() == Stage::Baseline).collect();
     let there = scene.staying.iter().any(|stays| stays.policy.object.kind == "BaselineAdminNetworkPolicy");
-    match pieces.as_slice() {
-        [] => {}
-        [piece] if !there => {
-            let object = object(scene, piece, "BaselineAdminNetworkPolicy", BASELINE_NAME, None);
-            if scene.origins[piece.origin].policy.object.name != BASELINE_NAME {
-                let message = format!("it becomes {BASELINE_NAME}, the only name that a baseline can have");
-                speech.note(&codes::NAME, scene, piece.origin, None, "", message);
+    match (together(&last), there) {
+        (Some(piece), false) => {
+            let mut object = Some(object(scene, &piece, "BaselineAdminNetworkPolicy", BASELINE_NAME, None));
+            let mut origins: Vec<usize> =
+                last.iter().flat_map(|slot| &slot.pieces).map(|piece| piece.origin).collect();
+            origins.dedup();
+            for origin in origins {
+                if scene.origins[origin].policy.object.name != BASELINE_NAME {
+                    let message =
+                        format!("it becomes {BASELINE_NAME}, the only name that a baseline can have");
+                    speech.note(&codes::NAME, scene, origin, None, "", message);
+                }
+                // Rules that one object holds in their order: the first brings it.
+                speech.said.push(Said { object: object.take(), origin, place: BASELINE });
             }
-            speech.said.push(Said { object, origin: piece.origin, place: BASELINE });
         }
-        pieces => {
+        _ => {
             let why =
                 "a cluster has one BaselineAdminNetworkPolicy with one subject, and more would be needed";
-            for piece in pieces {
+            for piece in last.iter().flat_map(|slot| &slot.pieces) {
                 speech.cannot(&codes::LIMIT, scene, piece.origin, None, "", why.to_owned());
             }
         }
     }
+}
+
+/// The rules of all in one object; `None` where they are for different pods, are too many, or stand at one place and so
+/// take turns.
+fn together(slots: &[&Slot]) -> Option<Piece> {
+    let each: Option<Vec<&Piece>> = slots
+        .iter()
+        .map(|slot| match &slot.pieces[..] {
+            [piece] => Some(piece),
+            _ => None,
+        })
+        .collect();
+    let each = each?;
+    let mut all = (*each.first()?).clone();
+    for piece in &each[1..] {
+        all.ingress.extend(piece.ingress.iter().cloned());
+        all.egress.extend(piece.egress.iter().cloned());
+    }
+    let alike = each.iter().all(|piece| piece.subjects == all.subjects);
+    let fits = all.ingress.len().max(all.egress.len()) <= Admin::MOST_RULES;
+    (alike && fits).then_some(all)
 }
 
 fn object(scene: &Scene<'_>, piece: &Piece, kind: &str, name: &str, priority: Option<Written>) -> Written {

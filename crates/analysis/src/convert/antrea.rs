@@ -21,7 +21,7 @@ use super::cluster::no_room;
 use super::numbers::{Range, Wanted, numbers};
 use super::order::{self, Piece, Place, Slot, Tongue};
 use super::scene::{Dialect, Origin, Scene};
-use super::speech::{Said, Speech, distinct};
+use super::speech::{Said, Speech, distinct, suffixed};
 use super::{codes, ends};
 
 /// The tiers that are always there.
@@ -69,7 +69,8 @@ pub(super) fn say(scene: &Scene<'_>, speech: &mut Speech) {
         for (slot, priority) in slots.into_iter().zip(priorities) {
             for piece in &slot.pieces {
                 let object = object(scene, piece, &tier, priority, &mut taken, speech);
-                speech.said.push(Said { object, origin: piece.origin, place: Place::new(number, priority) });
+                let (object, place) = (Some(object), Place::new(number, priority));
+                speech.said.push(Said { object, origin: piece.origin, place });
             }
         }
     }
@@ -150,7 +151,7 @@ fn object(
     };
     // What denies the rest stands apart from what is allowed, because every policy's allowing comes first.
     let alone = !piece.isolates || origin.policy.rules.is_empty();
-    let wanted = if alone { origin.name().to_string() } else { format!("{}-isolation", origin.name()) };
+    let wanted = if alone { origin.name() } else { suffixed(&origin.name(), "-isolation") };
     let name = distinct(home, &wanted, taken);
     if alone && name != origin.policy.object.name {
         speech.note(&codes::NAME, scene, piece.origin, None, "", format!("it becomes {name}"));

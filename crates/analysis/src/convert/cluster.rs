@@ -16,7 +16,7 @@ use super::codes;
 use super::numbers::{Range, Wanted, numbers};
 use super::order::{self, Piece, Place, Slot, Tongue};
 use super::scene::{Dialect, Origin, Scene};
-use super::speech::{Said, Speech, distinct};
+use super::speech::{Said, Speech, distinct, suffixed};
 use super::upstream::{self, Shape};
 
 /// The API group, and its version here.
@@ -25,9 +25,6 @@ const ADMIN: u8 = 220;
 const BASELINE: u8 = 254;
 /// The priorities there are.
 pub(super) const PRIORITIES: Range = Range { least: 0.0, most: 1000.0, fractions: false };
-
-/// So many characters of a name that is put together are kept.
-const LONGEST_NAME: usize = 240;
 
 const SHAPE: Shape = Shape {
     most: 25,
@@ -62,7 +59,8 @@ pub(super) fn say(scene: &Scene<'_>, speech: &mut Speech) {
                     ("metadata", Some(scene.metadata(origin, &name, None))),
                     ("spec", Some(spec)),
                 ]);
-                speech.said.push(Said { object, origin: piece.origin, place: Place::new(tier, number) });
+                let (object, place) = (Some(object), Place::new(tier, number));
+                speech.said.push(Said { object, origin: piece.origin, place });
             }
         }
     }
@@ -113,11 +111,7 @@ pub(super) fn name(
 ) -> SmolStr {
     let origin = &scene.origins[piece.origin];
     let wanted = match origin.home() {
-        // A name may have 253 characters, and a number behind it.
-        Some(home) => {
-            let both: String = format!("{home}-{}", origin.name()).chars().take(LONGEST_NAME).collect();
-            SmolStr::from(both.trim_end_matches(['-', '.']))
-        }
+        Some(home) => suffixed(&format!("{home}-{}", origin.name()), ""),
         None => origin.name(),
     };
     let name = distinct(None, &wanted, taken);

@@ -53,11 +53,14 @@ codes! {
         "The name is taken by another policy of the same kind, one policy becomes several, or a policy of a namespace becomes one of the cluster.";
     /// No effect.
     NO_EFFECT = "C0204" Note "a policy, or a rule, without effect is left out":
-        "A NetworkPolicy of 2016 in a namespace that is not isolated opens nothing, and a rule whose peers or ports are an empty list there matches nothing. Neither needs to be said, and in `networking.k8s.io/v1` both would mean something else: there a policy isolates, and an empty list is everybody.";
+        "An admin policy without rules does nothing, and of two policies that isolate the same pods one is enough. A NetworkPolicy of 2016 in a namespace that is not isolated opens nothing, and a rule whose peers or ports are an empty list there matches nothing. None of this needs to be said, and in `networking.k8s.io/v1` the last two would mean something else: there a policy isolates, and an empty list is everybody.";
     /// What is left to do.
     LEFT = "C0205" Note "something of the old dialect is left that does no harm":
         "A namespace stays isolated by its annotation of 2016 as long as it has it. The converted policies isolate the same pods, so the annotation can be removed when they are in force.";
     /// The experimental channel.
     EXPERIMENTAL = "C0206" Note "the converted rule needs the experimental channel":
         "The definitions of `policy.networking.k8s.io` come in two channels. The standard one does not have `nodes` and `domainNames`, nor `namedPort` in v1alpha1: an API server with that one drops the field, and the rule that is left fails closed. Install the experimental channel before the converted policies are applied.";
+    /// Priorities.
+    PRIORITY = "C0207" Note "a policy gets another priority":
+        "Priorities of one dialect are not those of another: they begin elsewhere, are of another tier, or there are others between which the policy has to stand. The order in which policies are asked is the same. Who writes policies beside the converted ones, or refers to a priority elsewhere, has to know the new one.";
 }

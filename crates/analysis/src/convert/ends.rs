@@ -42,6 +42,20 @@ pub(super) fn peers(scene: &Scene<'_>, origin: usize, rule: &Rule, speech: &mut 
     Some(everybody(all))
 }
 
+/// The one namespace that all subjects of a rule are in: who is relative to it can be said by its name.
+pub(super) fn only_namespace(scene: &Scene<'_>, rule: &Rule) -> Option<SmolStr> {
+    let mut only: Option<SmolStr> = None;
+    for subject in subjects(scene, &rule.subjects) {
+        let Subject::Pods(set) = &subject else { return None };
+        let [name] = &named(&set.namespaces)?[..] else { return None };
+        if only.as_ref().is_some_and(|other| other != name) {
+            return None;
+        }
+        only = Some(name.clone());
+    }
+    only
+}
+
 /// Whom a rule applies to, with groups written out.
 pub(super) fn subjects(scene: &Scene<'_>, subjects: &[Subject]) -> Vec<Subject> {
     let mut all: Vec<Subject> = Vec::new();

@@ -18,6 +18,7 @@
 
 mod admin;
 mod antrea;
+mod changes;
 mod cluster;
 pub mod codes;
 mod ends;
@@ -80,7 +81,8 @@ pub struct Conversion {
     pub objects: Vec<Written>,
     /// So many of them were there already.
     pub there: usize,
-    /// The objects that the printed ones take the place of.
+    /// The objects that the printed ones take the place of: those that are asked last come first. Deleted in that order, what
+    /// is left of them never decides what it did not decide before.
     pub replaced: Vec<Arc<Object>>,
     /// What cannot be said (errors), and what is said in another way.
     pub found: Vec<Diagnostic>,
@@ -103,6 +105,55 @@ pub enum Failure {
 const READ_BACK: &str = "<converted>";
 /// The same for those that were in the right dialect before: what their author wrote, whatever an API says to it.
 const AT_HOME: &str = "<kept>";
+
+// === impl Request ===
+
+impl Request {
+    /// Whether a finding is about an object that is not converted, and not printed.
+    pub fn leaves_alone(&self, world: &World, finding: &Diagnostic) -> bool {
+        let (Some(subject), Some(at)) = (&finding.subject, &finding.location) else { return false };
+        if self.from.is_empty() {
+            return false;
+        }
+        let is_it = |key: &Key| {
+            key.kind == subject.kind && key.name == subject.name && key.namespace == subject.namespace
+        };
+        let found = world.iter().filter(|loaded| is_it(&loaded.key) && loaded.at.file == at.file);
+        let mut dialects: Vec<Option<Dialect>> =
+            found.map(|loaded| Dialect::of_kind(&loaded.key.group, &loaded.key.kind)).collect();
+        // One without a name is none of those: it may be of every dialect that has its kind.
+        if dialects.is_empty() {
+            let kinds = palisade_dialects::object::KINDS.iter().filter(|kind| kind.kind == subject.kind);
+            dialects.extend(kinds.map(|kind| Dialect::of_kind(kind.group, kind.kind)));
+        }
+        let stays = |dialect: &Option<Dialect>| {
+            dialect.is_some_and(|dialect| !self.from.contains(&dialect) && !dialect.is(self.to))
+        };
+        !dialects.is_empty() && dialects.iter().all(stays)
+    }
+}
+
+// === impl Conversion ===
+
+impl Conversion {
+    /// The objects of a cluster that are to be deleted when the printed ones are in force, in order. A namespace stays
+    /// without its annotation, and what is printed under the same name takes the place by itself.
+    pub fn left_to_delete(&self) -> impl Iterator<Item = &Object> {
+        let printed: Vec<Key> = self.objects.iter().filter_map(key_of).collect();
+        let is_printed = move |object: &Object| {
+            printed.iter().any(|key| {
+                let group = key.group == object.group
+                    || (&*key.group, &*object.group) == ("networking.k8s.io", "extensions");
+                group
+                    && key.kind == object.kind
+                    && key.namespace == object.namespace
+                    && key.name == object.name
+            })
+        };
+        let own = self.replaced.iter().map(|object| &**object).filter(|object| !object.group.is_empty());
+        own.filter(move |object| !is_printed(object))
+    }
+}
 
 /// Says the policies of a world in another dialect.
 pub fn convert(world: &World, originals: &Originals, request: &Request) -> Result<Conversion, Failure> {

@@ -60,7 +60,7 @@ pub(super) fn say(scene: &Scene<'_>, speech: &mut Speech) {
             speech.note(&codes::NAME, scene, index, None, "", message);
         }
         let object = object(scene, origin, (&namespace, &name), &pods, draft);
-        speech.said.push(Said { object, origin: index, place: Place::UNION });
+        speech.said.push(Said { object: Some(object), origin: index, place: Place::UNION });
     }
 }
 

@@ -318,6 +318,8 @@ pub(super) fn crossings(scene: &Scene<'_>, speech: &mut Speech) {
             let (Some(own), Some(from)) = (froms[at], *from) else { continue };
             // NetworkPolicies have no order, and their target has looked at every pair already.
             let union = said.place == Place::UNION && other.place == Place::UNION;
+            // In one object rules have their order.
+            let union = union || said.object.is_none();
             let ordered = own.cmp(&from) == said.place.cmp(&other.place) || own == from || union;
             let policy = |said: &Said| &scene.origins[said.origin].policy;
             if !ordered && !policies_apart(policy(said), policy(other)) {

@@ -20,6 +20,7 @@ use palisade_model::policy::{self, Object, Placement, Policy, Rule, Tier};
 use palisade_model::snapshot::{Objects, Snapshot};
 use smol_str::SmolStr;
 
+use super::changes::changes;
 use super::order::{Place, crossings};
 use super::originals::{self, Originals};
 use super::speech::{Speech, about};
@@ -93,7 +94,12 @@ pub(super) struct Attempt {
 impl Dialect {
     /// The dialect of a policy.
     pub fn of(object: &Object) -> Option<Self> {
-        Some(match (&*object.group, &*object.kind) {
+        Dialect::of_kind(&object.group, &object.kind)
+    }
+
+    /// The dialect of a kind, and of the tiers and groups that belong to it.
+    pub fn of_kind(group: &str, kind: &str) -> Option<Self> {
+        Some(match (group, kind) {
             ("networking.k8s.io", _) => Dialect::NetworkPolicy,
             ("extensions", _) | ("", "Namespace") => Dialect::NetworkPolicy2016,
             ("policy.networking.k8s.io", "ClusterNetworkPolicy") => Dialect::ClusterNetworkPolicy,
@@ -106,7 +112,7 @@ impl Dialect {
     }
 
     /// Whether the dialect is the target's own.
-    fn is(self, target: Target) -> bool {
+    pub(super) fn is(self, target: Target) -> bool {
         matches!(
             (self, target),
             (Dialect::NetworkPolicy, Target::NetworkPolicy)
@@ -194,12 +200,15 @@ impl<'w> Scene<'w> {
             Target::Antrea => antrea::say(self, &mut speech),
         }
         crossings(self, &mut speech);
+        changes(self, &mut speech);
         let Speech { said, found, failed, beside, gone } = speech;
         let replaced = self.origins.iter().filter(|origin| origin.dialect != Dialect::Thorium);
-        let replaced = replaced.map(|origin| &origin.policy).chain(&self.thorium);
+        let mut replaced: Vec<&Origin> = replaced.collect();
+        replaced.sort_by_key(|origin| std::cmp::Reverse(origin.place));
+        let replaced = replaced.into_iter().map(|origin| &origin.policy).chain(&self.thorium);
         Attempt {
             at_home: self.at_home.0.clone(),
-            objects: beside.into_iter().chain(said.into_iter().map(|said| said.object)).collect(),
+            objects: beside.into_iter().chain(said.into_iter().filter_map(|said| said.object)).collect(),
             replaced: replaced.map(|policy| Arc::clone(&policy.object)).chain(gone).collect(),
             found,
             failed,

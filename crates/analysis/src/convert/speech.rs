@@ -14,7 +14,8 @@ use super::scene::Scene;
 /// An object that says (a part of) a policy, and where it comes to stand.
 #[derive(Debug)]
 pub(super) struct Said {
-    pub object: Written,
+    /// None where an object before says it too.
+    pub object: Option<Written>,
     /// The policy, by its place among the origins.
     pub origin: usize,
     pub place: Place,
@@ -32,6 +33,9 @@ pub(super) struct Speech {
     /// Objects beside the policies that are not needed any more.
     pub gone: Vec<Arc<Object>>,
 }
+
+/// So many characters a name of an object may have.
+pub(super) const LONGEST_NAME: usize = 253;
 
 // === impl Speech ===
 
@@ -89,15 +93,40 @@ pub(super) fn about(code: &'static Code, object: &Object, message: String) -> Di
     Diagnostic::new(code, message).about(subject).at(object.at.clone())
 }
 
+/// A name with something behind it, cut so that it is one.
+pub(super) fn suffixed(name: &str, suffix: &str) -> SmolStr {
+    let room = LONGEST_NAME.saturating_sub(suffix.len());
+    let cut = (0..=room.min(name.len())).rev().find(|at| name.is_char_boundary(*at)).unwrap_or(0);
+    // What is cut inside must not leave a dot or a dash before the suffix's own.
+    let kept = if cut < name.len() { name[..cut].trim_end_matches(['-', '.']) } else { name };
+    format_smolstr!("{kept}{suffix}")
+}
+
 /// The name if it is free, else with a number; and it is taken from then on.
 pub(super) fn distinct(
     namespace: Option<&SmolStr>,
     name: &str,
     taken: &mut BTreeSet<(Option<SmolStr>, SmolStr)>,
 ) -> SmolStr {
-    let numbered = (2..).map(|number| format_smolstr!("{name}-{number}"));
+    let numbered = (2..).map(|number: usize| suffixed(name, &format!("-{number}")));
     let free = |name: &SmolStr| !taken.contains(&(namespace.cloned(), name.clone()));
     let name = std::iter::once(SmolStr::from(name)).chain(numbered).find(free).unwrap_or_default();
     taken.insert((namespace.cloned(), name.clone()));
     name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_cut_before_the_number() {
+        let long = "a".repeat(252) + "b";
+        let mut taken = BTreeSet::new();
+        assert_eq!(distinct(None, &long, &mut taken), long);
+        let second = distinct(None, &long, &mut taken);
+        assert_eq!((second.len(), &second[250..]), (253, "a-2"));
+        assert_eq!(distinct(None, &long, &mut taken), second.replace("-2", "-3"));
+        assert_eq!(suffixed(&("a".repeat(242) + "-bcdefghij"), "-isolation").len(), 252);
+    }
 }

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use palisade_dialects::written::Written;
 use palisade_model::diagnostic::Code;
 use palisade_model::label::Selector;
-use palisade_model::policy::{Action, Direction, Peer, PodSet, Rule, Subject, TrafficMatch};
+use palisade_model::policy::{Action, Direction, Namespaces, Peer, PodSet, Rule, Subject, TrafficMatch};
 use palisade_model::snapshot::Stage;
 use smol_str::SmolStr;
 
@@ -79,7 +79,16 @@ pub(super) fn rule(
     stage: Stage,
     speech: &mut Speech,
 ) -> Vec<Written> {
-    let outward = ends::peers(scene, origin, rule, speech);
+    let mut outward = ends::peers(scene, origin, rule, speech);
+    if let Some(home) = ends::only_namespace(scene, rule) {
+        for peer in outward.iter_mut().flatten() {
+            if let Peer::Pods(set) = peer
+                && set.namespaces == Namespaces::Own
+            {
+                set.namespaces = Namespaces::Named(home.clone());
+            }
+        }
+    }
     let mut wrong = Wrong { scene, origin, rule, speech, any: false };
     if rule.log.is_some() {
         wrong.speech.note(

@@ -1,13 +1,14 @@
 //! A connection that two policies of equal rank disagree about.
 //!
-//! Looked for among the pods, nodes and services that are known and the addresses, names and ports that the rules
-//! themselves name: where two rules overlap, they overlap at the edge of what one of them says, so the edges are enough.
+//! Looked for among the pods, nodes and services that are known, the ports and addresses that both rules name, and the
+//! edges of what one of them says: where two rules overlap, they overlap at such an edge.
 //! All of it together is bounded, so that no input makes it slow; who finds no connection still hears that the rules
 //! disagree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use palisade_model::address::Block;
 use palisade_model::cluster::{ContainerPort, Service};
@@ -17,9 +18,11 @@ use palisade_model::matching::{Context, Endpoint};
 use palisade_model::policy::{
     Action, Direction, Object, Peer, Peers, Policy, Rule, ServiceName, Subject, TrafficMatch, TrafficMatches,
 };
+use palisade_model::ranges::Ranges;
 use palisade_model::traffic::{PortRange, Protocol, Traffic};
 
 use super::pods;
+use crate::reach::traffic_set::{Line, TrafficSet};
 
 /// A search for conflicts, with what is left of the work it may do.
 pub struct Search<'s> {
@@ -76,7 +79,7 @@ impl<'s> Search<'s> {
         let mut found = Found::Nothing;
         'pairs: for x in &a.rules {
             for y in others.get(&place(x)).into_iter().flatten() {
-                budget = budget.saturating_sub(1);
+                budget = budget.saturating_sub(1 + (weight(x) + weight(y)) / 8);
                 if budget == 0 {
                     found = Found::Disagreement;
                     break 'pairs;
@@ -169,6 +172,7 @@ impl<'s> Search<'s> {
         let mut others: Vec<Other> = Vec::new();
         let mut address = |address: IpAddr| others.push((snapshot.who_has(address), Some(address), None));
         let mut behind: Vec<&ServiceName> = Vec::new();
+        let mut ranges: Vec<Ranges> = Vec::new();
         for rule in [x, y] {
             let Peers::Of(peers) = &rule.peers else {
                 address(IpAddr::from([203, 0, 113, 1]));
@@ -191,6 +195,13 @@ impl<'s> Search<'s> {
                 }
             }
             blocks.iter().take(MOST_TRIED).filter_map(|block| block.example()).for_each(&mut address);
+            ranges.push(Ranges::of(blocks));
+        }
+        // Where blocks of both meet.
+        if let [one, other] = &ranges[..] {
+            let starts = one.iter().chain(other.iter()).map(|(first, _)| first);
+            let common = starts.filter(|at| one.contains(*at) && other.contains(*at));
+            common.take(MOST_TRIED).for_each(&mut address);
         }
         for (at, service) in snapshot.services().iter().enumerate() {
             if behind.iter().any(|name| name.namespace == service.namespace && name.name == service.name) {
@@ -235,7 +246,7 @@ impl<'s> Search<'s> {
 
     /// What may be carried: the edges of what the rules name, from each source port that one of them names.
     fn traffics(&self, x: &Rule, y: &Rule) -> Vec<Traffic> {
-        let mut traffics = Vec::new();
+        let mut traffics = self.common(x, y);
         for matches in [&x.traffic, &y.traffic] {
             if let TrafficMatches::Of(matches) = matches {
                 for one in matches.iter().take(MOST_TRIED) {
@@ -253,10 +264,62 @@ impl<'s> Search<'s> {
         for port in sources.into_iter().take(4) {
             traffics.extend(plain.iter().map(|traffic| Traffic { source_port: Some(port), ..*traffic }));
         }
-        traffics.sort_unstable();
-        traffics.dedup();
+        let mut seen = HashSet::new();
+        traffics.retain(|traffic| seen.insert(*traffic));
         traffics.truncate(4 * MOST_TRIED);
         traffics
+    }
+
+    /// Something of each stretch that both rules name, with source ports left aside.
+    fn common(&self, x: &Rule, y: &Rule) -> Vec<Traffic> {
+        let line = Line::new([]);
+        let [one, other] = [x, y].map(|rule| match &rule.traffic {
+            TrafficMatches::Any => line.all(),
+            TrafficMatches::Of(matches) => {
+                let mut pieces = Vec::new();
+                matches.iter().for_each(|one| self.places(one, &line, &mut pieces));
+                TrafficSet::of(pieces)
+            }
+        });
+        let both = one.and(&other);
+        let each = both.pieces().iter().take(MOST_TRIED);
+        each.filter_map(|piece| line.sample(&TrafficSet::of(vec![*piece]))).collect()
+    }
+
+    /// What a rule names lies here, or in a part of it.
+    fn places(&self, one: &TrafficMatch, line: &Line, pieces: &mut Vec<(u32, u32)>) {
+        let mut add = |protocol: Protocol, places: RangeInclusive<u16>| {
+            pieces.extend_from_slice(line.places(protocol, places, PortRange::ALL).pieces());
+        };
+        match one {
+            TrafficMatch::Ports(protocol, range) if protocol.has_ports() => {
+                add(*protocol, range.first..=range.last);
+            }
+            TrafficMatch::Ports(..) | TrafficMatch::Unknown(_) => {}
+            TrafficMatch::From(_, of) => self.places(of, line, pieces),
+            TrafficMatch::Icmp(kind, code) => {
+                for kind in kind.map_or(0..=255, |kind| kind..=kind) {
+                    let place = |code: u8| u16::from_be_bytes([kind, code]);
+                    let (first, last) = code.map_or((0, u8::MAX), |code| (code, code));
+                    add(Protocol::Icmp, place(first)..=place(last));
+                }
+            }
+            TrafficMatch::Igmp(kind, _) => {
+                add(Protocol::Igmp, kind.map_or(0..=u16::MAX, |kind| u16::from(kind)..=u16::from(kind)));
+            }
+            TrafficMatch::Named(protocol, name) => {
+                let snapshot = self.context.snapshot;
+                for port in pods(snapshot).flat_map(|pod| &snapshot.pods()[pod].ports) {
+                    let named = port.name.as_deref() == Some(name);
+                    if named
+                        && protocol.is_none_or(|wanted| wanted == port.protocol)
+                        && port.protocol.has_ports()
+                    {
+                        add(port.protocol, port.number..=port.number);
+                    }
+                }
+            }
+        }
     }
 
     fn edges(&self, one: &TrafficMatch, source_port: Option<u16>, traffics: &mut Vec<Traffic>) {
@@ -288,6 +351,14 @@ impl<'s> Search<'s> {
     }
 }
 
+/// How much a rule says about traffic.
+fn weight(rule: &Rule) -> usize {
+    match &rule.traffic {
+        TrafficMatches::Any => 0,
+        TrafficMatches::Of(matches) => matches.len(),
+    }
+}
+
 // === impl Conflict ===
 
 impl fmt::Display for Conflict {
@@ -310,14 +381,16 @@ mod tests {
 
     #[test]
     fn a_pair_never_takes_more_than_its_share() {
-        let blocks: Vec<String> =
-            (0..1000).map(|at| format!("{{ipBlock: {{cidr: 10.{}.{}.0/24}}}}", at / 250, at % 250)).collect();
+        let blocks = |first: usize| -> Vec<String> {
+            let net = |at| format!("{{ipBlock: {{cidr: {first}.{}.{}.0/24}}}}", at / 250, at % 250);
+            (0..1000).map(net).collect()
+        };
         let policy = |action: &str, first: usize| {
-            let ports: Vec<String> = (first..first + 64).map(|port| format!("{{port: {port}}}")).collect();
+            let ports: Vec<String> = (1..65).map(|port| format!("{{port: {port}}}")).collect();
             format!(
                 "---\n{{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {{name: {}}}, spec: {{priority: 5, appliedTo: [{{podSelector: {{}}}}], ingress: [{{action: {action}, from: [{}], ports: [{}]}}]}}}}\n",
                 action.to_lowercase(),
-                blocks.join(", "),
+                blocks(first).join(", "),
                 ports.join(", ")
             )
         };
@@ -327,7 +400,7 @@ mod tests {
             })
             .collect();
         let (mut world, mut found) = (World::default(), Vec::new());
-        let text = pods + &policy("Drop", 1) + &policy("Allow", 1000);
+        let text = pods + &policy("Drop", 10) + &policy("Allow", 11);
         load(&Source::new("t.yaml", text), &Limits::default(), &mut world, &mut found);
         let snapshot = Snapshot::new(world.into_objects());
         let mut search = Search::new(Context { snapshot: &snapshot, options: Options::default() });

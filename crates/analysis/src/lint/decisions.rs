@@ -4,20 +4,20 @@
 //! It is the cluster's side only: connections through a Service that a rule names, and addresses of DNS names that
 //! nobody resolved, are beyond it. Rules about those are left alone ([`Decisions::is_plain`]).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use palisade_model::address::Family;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
-use palisade_model::flow::Flow;
+use palisade_model::flow::Party;
 use palisade_model::matching::Context;
 use palisade_model::options::Options;
-use palisade_model::policy::{Action, Direction, Peer, Peers, Placement, Policy, Rule, Subject};
+use palisade_model::policy::{Action, Direction, Object, Peer, Peers, Placement, Policy, Rule, Subject};
 use palisade_model::snapshot::{Snapshot, Stage};
 
 use super::about;
 use crate::reach::cells::{CellId, Cells};
 use crate::reach::cuts::Cuts;
-use crate::reach::decisions::Combination;
+use crate::reach::decisions::{Combination, Ends, Meeting};
 use crate::reach::traffic_set::{TrafficId, Traffics};
 use crate::reach::{Decider, Reach, RuleAt};
 
@@ -31,8 +31,12 @@ pub static TOO_MUCH: Code = Code {
 
 /// Rules in all combinations that are looked at, in a direction over one family.
 const MOST_MEANT: usize = 4_000_000;
-/// Rules in all combinations that are run again, by all lints.
-const MOST_RUN: usize = 20_000_000;
+/// Pieces of traffic in all combinations that are run once.
+const MOST_LOOKED: usize = 40_000_000;
+/// Pieces of traffic in all combinations that are run again, by all lints.
+const MOST_RUN: usize = 80_000_000;
+/// Pairs of classes that are tried for a connection to show.
+const MOST_TRIED: usize = 256;
 /// Rules named in a message; the rest is counted.
 const MOST_NAMED: usize = 3;
 
@@ -43,6 +47,8 @@ pub(super) struct Decisions<'s> {
     pub cuts: Cuts,
     pub cells: Cells,
     pub reach: [Reach<'s>; 2],
+    /// Who is in the classes of each.
+    pub ends: [Ends; 2],
     /// All combinations of rules that somebody meets.
     pub met: Vec<Met>,
     /// The rules that somebody meets, and what is known about each.
@@ -58,6 +64,8 @@ pub(super) struct Decisions<'s> {
     parts: BTreeSet<RuleAt>,
     /// The rules of programs that were too much to look at: nothing is known about them.
     skipped: BTreeSet<RuleAt>,
+    /// Pieces of traffic that may still be looked at, and in runs again.
+    unseen: usize,
     left: usize,
 }
 
@@ -66,6 +74,8 @@ pub(super) struct Met {
     pub family: Family,
     pub combination: Combination,
     pub outcome: Outcome,
+    /// What running it costs, in pieces of traffic.
+    cost: usize,
 }
 
 /// What comes of a combination of rules.
@@ -81,6 +91,8 @@ pub(super) struct Outcome {
 pub(super) struct Facts {
     /// Where it is about something.
     pub met: Vec<u32>,
+    /// Whether there are two for whom it is, and not only somebody and itself.
+    pub is_met: bool,
     /// Where it decided first.
     pub decisive: Option<u32>,
 }
@@ -117,6 +129,7 @@ impl<'s> Decisions<'s> {
             exceeded: cuts.coarse,
             cuts,
             cells,
+            ends: [0, 1].map(|at: usize| reach[at].ends()),
             reach,
             met: Vec::new(),
             rules: BTreeMap::new(),
@@ -125,6 +138,7 @@ impl<'s> Decisions<'s> {
             stages,
             parts: parts(snapshot),
             skipped: BTreeSet::new(),
+            unseen: MOST_LOOKED,
             left: MOST_RUN,
         };
         for family in families {
@@ -136,14 +150,24 @@ impl<'s> Decisions<'s> {
     fn look(&mut self, family: Family, direction: Direction) {
         let reach = &self.reach[family as usize];
         let (mut budget, mut skipped) = (MOST_MEANT, Vec::new());
-        let combinations = reach.combinations(direction, &self.cuts, &mut budget, &mut skipped);
+        let ends = &self.ends[family as usize];
+        let combinations = reach.combinations(direction, ends, &self.cuts, &mut budget, &mut skipped);
         self.exceeded |= !skipped.is_empty();
         self.skipped.extend(skipped);
         for combination in combinations {
             let meant = reach.meant(&combination, &mut self.cells);
+            let cost = cost(&meant, &self.cells.traffics);
+            if cost > self.unseen {
+                self.exceeded = true;
+                self.skipped.extend(meant.into_iter().map(|(rule, _)| rule));
+                continue;
+            }
+            self.unseen -= cost;
             let at = u32::try_from(self.met.len()).unwrap_or(u32::MAX);
             for (rule, _) in meant.into_iter().filter(|(_, about)| *about != Traffics::EMPTY) {
-                self.rules.entry(rule).or_default().met.push(at);
+                let facts = self.rules.entry(rule).or_default();
+                facts.met.push(at);
+                facts.is_met |= combination.meeting.is_some();
             }
             let mut decisive = Vec::new();
             let mut parts = Vec::new();
@@ -162,13 +186,13 @@ impl<'s> Decisions<'s> {
             }
             let conditional = all_of(&parts, &mut self.cells);
             let outcome = Outcome { cell, conditional };
-            self.met.push(Met { family, combination, outcome });
+            self.met.push(Met { family, combination, outcome, cost });
         }
     }
 
     /// Whether a combination may be run again. Who hears that it may not has nothing to report.
     pub fn affords(&mut self, at: u32) -> bool {
-        self.left = self.left.saturating_sub(1 + 2 * self.met[at as usize].combination.len());
+        self.left = self.left.saturating_sub(3 * self.met[at as usize].cost);
         self.exceeded |= self.left == 0;
         self.left > 0
     }
@@ -243,19 +267,43 @@ impl<'s> Decisions<'s> {
 
     /// A connection of a combination that carries some of this traffic, in words; from or to outside, if asked for.
     pub fn flow(&self, at: u32, about: TrafficId, outside: bool) -> Option<String> {
-        let Met { family, combination, .. } = &self.met[at as usize];
-        let reach = &self.reach[*family as usize];
+        let combination = &self.met[at as usize].combination;
+        let meeting = if outside { combination.outside? } else { combination.meeting? };
+        self.flow_of(combination.direction, &meeting, about)
+    }
+
+    /// The connection of two who meet that carries some of this traffic, in words.
+    pub fn flow_of(&self, direction: Direction, meeting: &Meeting, about: TrafficId) -> Option<String> {
         let traffic = self.cells.traffics.line().sample(self.cells.traffics.set(about))?;
-        let peer = if outside { combination.outside? } else { combination.peer };
-        let own = reach.sample(combination.subject, None, &self.cuts);
-        let other = reach.sample(peer, Some(own), &self.cuts);
-        let (source, destination) = match combination.direction {
-            Direction::Egress => (own, other),
-            Direction::Ingress => (other, own),
+        let (source, destination) = match direction {
+            Direction::Egress => (meeting.own.1, meeting.other.1),
+            Direction::Ingress => (meeting.other.1, meeting.own.1),
         };
-        let flow = Flow { source, destination, traffic, via: None };
-        let [source, destination] = [flow.source, flow.destination].map(|end| self.snapshot.describe(end));
+        // Names stand for the first addresses of a family that both have: where others are meant, only these say so.
+        let [from, to] = [source, destination].map(|end| (end.who, None));
+        let usual = self.snapshot.flow(from, to, traffic);
+        let name = |meant: Party, usual: Party| match (meant.address, usual.address) {
+            (Some(meant), Some(usual)) if meant != usual => meant.to_string(),
+            // As it is written in a question, so that it can be asked.
+            _ => self.snapshot.describe(meant).replacen("node ", "node:", 1),
+        };
+        let (source, destination) = (name(source, usual.source), name(destination, usual.destination));
         Some(format!("{source} -> {destination} {traffic}"))
+    }
+
+    /// A connection of a combination that carries some of this traffic and that the other side lets through, in words.
+    pub fn open_flow(&mut self, at: u32, about: TrafficId) -> Option<String> {
+        let Met { family, combination, .. } = &self.met[at as usize];
+        let (reach, direction) = (&self.reach[*family as usize], combination.direction);
+        let meetings = reach.meetings(combination, &self.ends[*family as usize]).take(MOST_TRIED);
+        let open = meetings.into_iter().find_map(|meeting| {
+            let cell = reach.other_side(direction, &meeting);
+            let through = self.cells.get(cell).allow;
+            let open = self.cells.traffics.and(through, about);
+            (open != Traffics::EMPTY).then_some((meeting, open))
+        });
+        let (meeting, open) = open?;
+        self.flow_of(direction, &meeting, open)
     }
 
     /// `ingress rule 0 (no-ssh) of AdminNetworkPolicy base`.
@@ -263,6 +311,20 @@ impl<'s> Decisions<'s> {
         let (policy, rule) = self.rule(at);
         let name = rule.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
         format!("{} rule {}{name} of {}", rule.direction, rule.index, policy.object)
+    }
+
+    /// Several policies by name, and where they are written.
+    pub fn names_of_policies(&self, policies: &[usize]) -> (String, String) {
+        let all = policies.iter().map(|at| &self.snapshot.policies()[*at].object);
+        let place =
+            |object: &Object| object.at.as_ref().map_or("not in the input".into(), ToString::to_string);
+        let more = if policies.len() > MOST_NAMED { ", …" } else { "" };
+        let join = |texts: Vec<String>| format!("{}{more}", texts.join(", "));
+        let named = all.clone().take(MOST_NAMED);
+        (
+            join(named.clone().map(|object| object.to_string()).collect()),
+            join(named.map(|object| place(object)).collect()),
+        )
     }
 
     /// Several rules by name, and where they are written.
@@ -299,6 +361,20 @@ fn parts(snapshot: &Snapshot) -> BTreeSet<RuleAt> {
         }
     }
     parts
+}
+
+/// What running rules costs: what is left undecided, and what is allowed, has a piece more for each piece of each that is
+/// different from those before.
+fn cost(rules: &[(RuleAt, TrafficId)], traffics: &Traffics) -> usize {
+    let (mut pieces, mut seen) = (0, HashSet::new());
+    let each = rules.iter().map(|(_, about)| {
+        if !seen.insert(*about) {
+            return 1;
+        }
+        pieces += traffics.set(*about).pieces().len();
+        1 + pieces
+    });
+    1 + each.sum::<usize>()
 }
 
 fn all_of(parts: &[TrafficId], cells: &mut Cells) -> TrafficId {

@@ -14,15 +14,19 @@ mod entrances;
 mod families;
 mod forever;
 mod groups;
+mod idle_policies;
+mod includes;
 mod named_ports;
 mod namespaces;
 mod open;
 mod pass;
 mod redundant;
+mod refused;
 mod selectors;
 mod services;
 mod shadowed;
 pub(crate) mod ties;
+mod unlike;
 mod unprotected;
 
 use palisade_model::cluster::{Namespace, Pod};
@@ -44,6 +48,7 @@ pub static LINTS: &[(Lint, &[&Code])] = &[
     (families::check, &[&families::ONE_FAMILY]),
     (namespaces::check, &[&namespaces::UNDECLARED]),
     (ties::check, &[&ties::TIE, &ties::SAME_PRIORITY, &ties::OVN_LIMIT]),
+    (idle_policies::check, &[&idle_policies::NO_RULES]),
     (addresses::check, &[&addresses::SHARED_ADDRESS]),
     (services::check, &[&services::MISSING_SERVICE]),
     (collisions::check, &[&collisions::COLLISION]),
@@ -60,7 +65,9 @@ static DECIDED: &[(Decided, &[&Code])] = &[
     (pass::check, &[&pass::LEADS_NOWHERE]),
     (open::check, &[&open::OPEN_INGRESS, &open::OPEN_EGRESS]),
     (redundant::check, &[&redundant::REDUNDANT_RULE, &redundant::REDUNDANT_POLICY]),
+    (refused::check, &[&refused::REFUSED]),
     (unprotected::check, &[&unprotected::UNPROTECTED]),
+    (unlike::check, &[&unlike::UNLIKE]),
     (decisions::check, &[&decisions::TOO_MUCH]),
 ];
 

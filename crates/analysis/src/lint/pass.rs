@@ -5,7 +5,7 @@ use palisade_model::policy::Action;
 use palisade_model::snapshot::Stage;
 
 use super::about_rule;
-use super::decisions::Decisions;
+use super::decisions::{Decisions, Facts};
 use crate::reach::traffic_set::Traffics;
 use crate::reach::{Decider, RuleAt};
 
@@ -14,17 +14,18 @@ pub static LEADS_NOWHERE: Code = Code {
     id: "L0125",
     severity: Severity::Warning,
     title: "a Pass rule that leads nowhere",
-    explanation: "Pass leaves a decision to what comes behind the tiers: the NetworkPolicies of the namespace, or else the baseline. For every connection that this rule passes there is neither: no NetworkPolicy isolates the pod, and no baseline rule is about it. So all of it is allowed, and nobody decided that. A pod behind a NetworkPolicy, now or later, would get another answer. Write Allow if that is what is meant; else add the NetworkPolicies, or a baseline rule, that the rule counts on.",
+    explanation: "Pass leaves a decision to what comes behind the tiers: the NetworkPolicies of the namespace, or else the baseline. For every connection that this rule passes there is neither: no NetworkPolicy isolates the pod, and no baseline rule is about it. So this side allows all of it, and nobody decided that; the connection that is named as an example is one that the other side allows, too. A pod behind a NetworkPolicy, now or later, would get another answer. Write Allow if that is what is meant; else add the NetworkPolicies, or a baseline rule, that the rule counts on.",
 };
 
 pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) {
-    let passes = |at: &RuleAt, decisive: Option<u32>| {
-        decisive.is_some()
+    let passes = |at: &RuleAt, facts: &Facts| {
+        facts.decisive.is_some()
+            && facts.is_met
             && decisions.rule(*at).1.action == Action::Pass
             && decisions.is_plain(*at)
             && decisions.is_by_itself(*at)
     };
-    let all = decisions.rules.iter().filter(|(at, facts)| passes(at, facts.decisive));
+    let all = decisions.rules.iter().filter(|(at, facts)| passes(at, facts));
     let all: Vec<(RuleAt, Vec<u32>)> = all.map(|(at, facts)| (*at, facts.met.clone())).collect();
     for (at, places) in all {
         let mut example = None;
@@ -37,7 +38,7 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
             let Some(own) = own else { return false };
             let passed = decided[own].2;
             if example.is_none() {
-                example = decisions.flow(place, passed, false);
+                example = decisions.open_flow(place, passed);
             }
             decided[own + 1..].iter().any(|(decider, rule, part)| {
                 let behind = match (decider, rule) {
@@ -56,7 +57,8 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
         let (policy, rule) = decisions.rule(at);
         let example = example.map(|flow| format!(", e.g. {flow}")).unwrap_or_default();
         let message = format!(
-            "the rule passes, and no NetworkPolicy or baseline rule is behind it: all of it is allowed{example}"
+            "the rule passes, and no NetworkPolicy or baseline rule is behind it: all of its {} is allowed{example}",
+            rule.direction
         );
         let help = "write Allow if that is meant, or add what the rule counts on: NetworkPolicies for these pods, or a baseline rule";
         found.push(about_rule(&LEADS_NOWHERE, policy, rule, "", message).help(help));

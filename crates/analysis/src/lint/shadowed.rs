@@ -17,7 +17,7 @@ pub static SHADOWED: Code = Code {
     id: "L0118",
     severity: Severity::Warning,
     title: "a rule that never decides anything",
-    explanation: "The rule applies to pods and is about connections of theirs, and for every one of them a rule that comes earlier decides: one before it in its policy, of a policy with precedence, of an earlier tier. Taking the rule out changes nothing. The message names the rules that come first, and says for whom that was found: for the pods there are (a new pod or label may change it), or for all pods there could be, whatever their labels and addresses. Move the rule before those, narrow them, or remove it.\n\nA baseline rule that only NetworkPolicies come before is not reported: it is there for pods that have none.",
+    explanation: "The rule applies to pods and is about connections of theirs, and for every one of them a rule that comes earlier decides: one before it in its policy, of a policy with precedence, of an earlier tier. Taking the rule out changes nothing. The message names the rules that come first, and says for whom that was found: for the pods there are (a new pod or label may change it), or for all pods there could be, whatever their labels and addresses, in the namespaces there are, with the labels that these have now, and in namespaces to come with any. Move the rule before those, narrow them, or remove it.\n\nA baseline rule that only NetworkPolicies come before is not reported: it is there for pods that have none.",
 };
 
 /// Dead, and the opposite happens.
@@ -46,7 +46,7 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
     for at in all.collect::<Vec<RuleAt>>() {
         let facts = decisions.rules.get(&at);
         let (is_met, decides) =
-            facts.map_or((false, false), |facts| (!facts.met.is_empty(), facts.decisive.is_some()));
+            facts.map_or((false, false), |facts| (facts.is_met, facts.decisive.is_some()));
         if decides || !decisions.is_plain(at) || !decisions.is_by_itself(at) {
             continue;
         }

@@ -73,14 +73,22 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     for ((_, priority), policies) in peers {
         let policies: Vec<&Policy> = policies.iter().map(|at| &snapshot.policies()[*at]).collect();
         let mut reported = 0;
-        for (a, b) in pairs(&policies).take(MOST_COMPARED) {
+        let mut pairs = pairs(&policies).take(MOST_COMPARED);
+        while reported < MOST_PAIRS
+            && let Some((a, b)) = pairs.next()
+        {
             if let Some(tie) = report(&context, &mut search, a, b, priority) {
                 found.push(tie);
                 reported += 1;
             }
-            if reported == MOST_PAIRS {
-                break;
-            }
+        }
+        let more = pairs.filter(|(a, b)| !shared(a, b).is_empty() && !disjoint_policies(a, b)).count();
+        if let Some(last) = found.last_mut().filter(|_| more > 0) {
+            let noun = if more == 1 { "pair" } else { "pairs" };
+            let all = format!(
+                "; {more} more {noun} of policies with priority {priority} may have the same trouble"
+            );
+            last.help = Some(last.help.take().unwrap_or_default() + &all);
         }
     }
 }

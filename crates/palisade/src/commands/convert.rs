@@ -15,6 +15,9 @@ use crate::input::{self, Input};
 use crate::print::diagnostics::{counts, plural, render, texts};
 use crate::print::style::Look;
 
+/// Names in one command.
+const MOST_NAMES: usize = 20;
+
 pub fn run(arguments: &ConvertArgs, color: ColorChoice) -> Outcome {
     let look = Look::stderr(color);
     let fail = |message: String| Outcome {
@@ -28,20 +31,23 @@ pub fn run(arguments: &ConvertArgs, color: ColorChoice) -> Outcome {
     }
     let world = input::world(&mut input, arguments.thorium);
     // What was lost while reading may have been a policy, and what is refused is in force nowhere.
-    let errors: Vec<Diagnostic> = input.found.iter().filter(|one| concerns(one)).cloned().collect();
-    if !errors.is_empty() {
-        let mut err = said(&errors, &input, look);
-        let _ = writeln!(err, "{}: nothing is converted", counts(&errors));
-        return Outcome { out: String::new(), err, code: NO };
-    }
     let request = Request {
         to: arguments.to.into(),
         from: arguments.from.iter().map(|dialect| (*dialect).into()).collect(),
         partial: arguments.partial,
     };
+    let errors = input.found.iter().filter(|one| concerns(one));
+    // What is about policies that stay as they are stays as it is, too.
+    let (errors, beside): (Vec<Diagnostic>, Vec<Diagnostic>) =
+        errors.cloned().partition(|one| !request.leaves_alone(&world, one));
+    if !errors.is_empty() {
+        let mut err = said(&errors, &input, look);
+        let _ = writeln!(err, "{}: nothing is converted", counts(&errors));
+        return Outcome { out: String::new(), err, code: NO };
+    }
     let originals = Originals::read(input.sources.iter().map(|source| &**source));
     match convert(&world, &originals, &request) {
-        Ok(conversion) => converted(&conversion, arguments, &input, look),
+        Ok(conversion) => converted(&conversion, arguments, &input, &beside, look),
         Err(Failure::Refused(refusal)) => fail(format!(
             "the converted objects would be refused: {}: {}\n  this is a bug, please report it: nothing is printed",
             refusal.field, refusal.message
@@ -52,7 +58,13 @@ pub fn run(arguments: &ConvertArgs, color: ColorChoice) -> Outcome {
     }
 }
 
-fn converted(conversion: &Conversion, arguments: &ConvertArgs, input: &Input, look: Look) -> Outcome {
+fn converted(
+    conversion: &Conversion,
+    arguments: &ConvertArgs,
+    input: &Input,
+    beside: &[Diagnostic],
+    look: Look,
+) -> Outcome {
     let Conversion { objects, there, replaced, found, proof } = conversion;
     let errors = found.iter().filter(|one| one.severity() == Severity::Error).count();
     if errors == 0 && objects.is_empty() {
@@ -61,6 +73,14 @@ fn converted(conversion: &Conversion, arguments: &ConvertArgs, input: &Input, lo
         return Outcome { out: String::new(), err, code: UNANSWERED };
     }
     let mut err = reservations(&input.found, look);
+    err.push_str(&said(beside, input, look));
+    if !beside.is_empty() {
+        let _ = writeln!(
+            err,
+            "{} about policies that are not converted: these stay as they are\n",
+            plural(beside.len(), "error")
+        );
+    }
     err.push_str(&said(found, input, look));
     if errors > 0 {
         let left = if arguments.partial { "stays as it is" } else { "so nothing is converted" };
@@ -74,12 +94,42 @@ fn converted(conversion: &Conversion, arguments: &ConvertArgs, input: &Input, lo
             plural(objects.len() - there, "object")
         );
     }
+    if !objects.is_empty() {
+        err.push_str(&to_delete(conversion));
+    }
     let out = match (objects.is_empty(), arguments.output) {
         (true, _) => String::new(),
         (false, CompileOutput::Yaml) => written::yaml(objects),
         (false, CompileOutput::Json) => written::json(objects),
     };
     Outcome { out, err, code: if errors == 0 { YES } else { NO } }
+}
+
+/// The commands that delete what the objects take the place of, in an order that opens nothing on the way.
+fn to_delete(conversion: &Conversion) -> String {
+    let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
+    for object in conversion.left_to_delete() {
+        let group = match &*object.group {
+            // The API server has them under both, and under the old one not any more.
+            "extensions" => "networking.k8s.io",
+            group => group,
+        };
+        let home = object.namespace.as_ref().map(|home| format!(" -n {home}")).unwrap_or_default();
+        let command = format!("kubectl delete {}.{group}{home}", object.kind.to_lowercase());
+        match lines.last_mut() {
+            Some((last, names)) if *last == command && names.len() < MOST_NAMES => names.push(&object.name),
+            _ => lines.push((command, vec![&object.name])),
+        }
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut text =
+        "when the objects are applied, and in force, delete what they take the place of:\n".to_owned();
+    for (command, names) in lines {
+        let _ = writeln!(text, "  {command} {}", names.join(" "));
+    }
+    text
 }
 
 fn said(found: &[Diagnostic], input: &Input, look: Look) -> String {
