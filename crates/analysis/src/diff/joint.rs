@@ -117,6 +117,10 @@ impl<'d, 's> Rows<'d, 's> {
             return self.of_host(source, cells);
         }
         let differing = self.differing(kinds.kind(source), cells);
+        let count: usize = differing.iter().map(|(kind, _)| kinds.members[*kind as usize].len()).sum();
+        if count > diff.workloads.len() / 8 {
+            return self.scan(source, &differing, cells);
+        }
         let members = |(kind, entries): &Differing| {
             let entries = *entries;
             kinds.members[*kind as usize].iter().map(move |to| (*to, entries))
@@ -126,6 +130,21 @@ impl<'d, 's> Rows<'d, 's> {
         // A workload and itself may differ though its kind does not: one pod became several.
         found.extend(one_by_one(source, cells));
         found.sort_unstable_by_key(|(to, _)| *to);
+        found
+    }
+
+    /// The same where it is many: workloads are gone through in their order instead of being sorted.
+    fn scan(&self, source: usize, differing: &[Differing], cells: &mut Cells) -> Vec<(usize, [Entry; 2])> {
+        let diff = self.diff;
+        let mut of_kind: Vec<Option<[Entry; 2]>> = vec![None; diff.kinds.list.len()];
+        for (kind, entries) in differing {
+            of_kind[*kind as usize] = Some(*entries);
+        }
+        let differs = |to: usize| of_kind[diff.kinds.kind(to) as usize].map(|entries| (to, entries));
+        let mut found: Vec<(usize, [Entry; 2])> = (0..source).filter_map(differs).collect();
+        let [before, after] = diff.entries(source, source, cells);
+        found.extend((before != after).then_some((source, [before, after])));
+        found.extend((source + 1..diff.workloads.len()).filter_map(differs));
         found
     }
 

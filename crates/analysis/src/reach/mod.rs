@@ -15,6 +15,7 @@
 //! such ICMP: no connection between two endpoints is meant by it.
 
 pub mod cells;
+mod classes;
 pub mod connections;
 pub mod cuts;
 pub mod decisions;
@@ -23,13 +24,11 @@ mod matrix;
 mod members;
 mod programs;
 mod rows;
+mod sample;
 pub mod traffic_set;
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::ops::Range;
-use std::sync::LazyLock;
 
 use palisade_model::address::Family;
 use palisade_model::flow::{Party, Who};
@@ -39,6 +38,7 @@ use palisade_model::policy::{Direction, Peers};
 use palisade_model::snapshot::Snapshot;
 
 use cells::{CellId, Cells};
+use classes::{classify, of_classes};
 use cuts::Cuts;
 use groups::{DestinationId, Groups, Whose, number};
 pub use matrix::Matrix;
@@ -338,69 +338,4 @@ impl<'s> Reach<'s> {
         });
         reasons
     }
-}
-
-/// Puts groups together that every peer set holds or does not hold alike, and that have the same programs.
-///
-/// Which sets hold a group is a sum of one random number for each of them ([`mark`]): two groups with different sets have
-/// the same sum once in 2^128.
-fn classify(groups: &Groups<'_>, programs: &Programs) -> (Vec<Class>, Vec<u32>) {
-    let mut changes: Vec<u128> = vec![0; groups.len() + 1];
-    for (set, spans) in (0_u64..).zip(&programs.peer_sets) {
-        let mark = mark(set);
-        for (first, last) in spans {
-            let (start, end) = (*first as usize, *last as usize + 1);
-            changes[start] = changes[start].wrapping_add(mark);
-            changes[end] = changes[end].wrapping_sub(mark);
-        }
-    }
-    let outside = groups.outside().start;
-    let mut known: HashMap<(u128, [u32; 2], DestinationId, bool), u32> = HashMap::new();
-    let (mut classes, mut class_of) = (Vec::new(), Vec::with_capacity(groups.len()));
-    let mut sum = 0_u128;
-    for (at, group) in (0..).zip(groups.iter()) {
-        sum = sum.wrapping_add(changes[at as usize]);
-        let own = [programs.of_group[0][at as usize], programs.of_group[1][at as usize]];
-        let fresh = number(classes.len());
-        let pods = matches!(group.whose, Whose::Pods(..));
-        let class = match at < outside {
-            true => *known.entry((sum, own, group.destination, pods)).or_insert(fresh),
-            // Intervals are few, and stay in their order.
-            false => fresh,
-        };
-        if class == fresh {
-            classes.push(Class { group: at, programs: own });
-        }
-        class_of.push(class);
-    }
-    (classes, class_of)
-}
-
-/// A random number for each of many things, so that sums of different ones are different. Policies are written by others, who
-/// could choose them so that sums of numbers they know are the same: nobody knows these before the process runs.
-fn mark(at: u64) -> u128 {
-    static SECRETS: LazyLock<[u64; 2]> = LazyLock::new(|| {
-        let random = RandomState::new();
-        [random.hash_one(0), random.hash_one(1)]
-    });
-    let [high, low] = SECRETS.map(|secret| mixed(mixed(at) ^ secret));
-    u128::from(high) << 64 | u128::from(low)
-}
-
-/// A number that looks like a random one (splitmix64).
-fn mixed(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-/// Intervals of groups as intervals of the classes whose first group is in them.
-fn of_classes(spans: &Spans, starts: &[u32]) -> Spans {
-    let class = |spans: &(u32, u32)| {
-        let first = starts.partition_point(|start| *start < spans.0);
-        let after = starts.partition_point(|start| *start <= spans.1);
-        (first < after).then(|| (number(first), number(after) - 1))
-    };
-    members::spans(spans.iter().filter_map(class).collect())
 }

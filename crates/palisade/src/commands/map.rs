@@ -2,28 +2,20 @@
 //!
 //! Unlike other commands it writes while it works: the map of a large cluster has more rows than anybody wants in memory.
 
-use std::collections::{BTreeSet, HashMap};
-use std::io::{BufWriter, ErrorKind, Write};
-use std::net::{IpAddr, Ipv4Addr};
-use std::ops::ControlFlow;
-use std::rc::Rc;
+mod asked;
+mod telling;
+
+use std::io::{ErrorKind, Write};
 
 use palisade_analysis::lint::dangling;
-use palisade_analysis::map::why::Why;
-use palisade_analysis::map::{
-    Entry, INGRESS_CONTROLLER, Map, NodeRow, Peer, Row, Select, Workload, connections,
-    with_ingress_controller,
-};
+use palisade_analysis::map::{Map, Select, with_ingress_controller};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
-use palisade_analysis::reach::traffic_set::{TrafficId, Traffics};
 use palisade_dialects::codes;
 use palisade_model::address::Family;
 use palisade_model::diagnostic::Diagnostic;
-use palisade_model::nearest::nearest;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
-use palisade_model::traffic::{Protocol, Traffic};
 
 use super::diff::{MANY_SOURCE_PORTS, evaluation, families, level};
 use super::explain::names;
@@ -33,20 +25,17 @@ use crate::Outcome;
 use crate::cli::{ColorChoice, DirectionArg, MapArgs, MapOutput};
 use crate::input;
 use crate::print::json;
-use crate::print::map::{
-    Csv, Dot, End, Facts, Html, Json, Line, List, Markdown, Printer, Said, Summary, Svg, Table,
-};
+use crate::print::map::{Csv, Dot, Facts, Html, Json, List, Markdown, Printer, Svg, Table};
 use crate::print::progress::Progress;
 use crate::print::style::{Look, tame};
+use asked::traffic;
+pub use asked::{focus, namespaces};
+use telling::Telling;
 
 /// So many kinds of workloads at most have their reasons in a page, which has them for every pair.
 const MOST_EXPLAINED: usize = 400;
 /// So many intervals of addresses are looked at for that.
 const MOST_LOOKED_AT: usize = 200_000;
-/// So many reasons at most are remembered.
-const REMEMBERED: usize = 1 << 18;
-/// Texts are written away when they are so long.
-const PIECE: usize = 1 << 16;
 
 pub fn run(arguments: &MapArgs, color: ColorChoice) -> Outcome {
     let errors = Look::stderr(color);
@@ -141,299 +130,5 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
             Err(format!("cannot write the answer: {error}"))
         }
         _ => Ok(Outcome { out: String::new(), err: String::new(), code: YES }),
-    }
-}
-
-fn traffic(text: &str) -> Result<Traffic, String> {
-    let traffic: Traffic = text.parse().map_err(|error| format!("--port {text}: {error}"))?;
-    match traffic.protocol {
-        Protocol::Igmp => Err(format!("--port {text}: a map is about tcp, udp, sctp and icmp")),
-        _ => Ok(traffic),
-    }
-}
-
-/// The workloads that somebody can have named: not whoever serves Ingress objects.
-fn named<'m>(map: &'m Map<'_>) -> impl Iterator<Item = &'m Workload> {
-    map.workloads.iter().filter(|workload| workload.name.kind != INGRESS_CONTROLLER)
-}
-
-/// The namespaces that are asked about.
-pub(super) fn namespaces(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<String>, String> {
-    let there: BTreeSet<&str> = named(map).map(|workload| workload.name.namespace.as_str()).collect();
-    let known = |name: &String| match there.contains(name.as_str()) {
-        true => Ok(name.clone()),
-        false => Err(no_such("no pods in namespace", name, place, there.iter().copied())),
-    };
-    wanted.iter().map(known).collect()
-}
-
-/// The workloads that are asked about: by their own names, those of their pods, or of what made them.
-pub(super) fn focus(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<usize>, String> {
-    let mut found: Vec<usize> = Vec::new();
-    for text in wanted {
-        let Some((namespace, name)) = text.split_once('/') else {
-            return Err(format!("--focus {text}: expected NAMESPACE/NAME"));
-        };
-        let snapshot = map.snapshot;
-        let made = |pod: usize| {
-            let pod = &snapshot.pods()[pod];
-            pod.name == name || snapshot.makers(pod).iter().any(|owner| owner.name == name)
-        };
-        let before = found.len();
-        for (at, workload) in map.workloads.iter().enumerate() {
-            let own = workload.name.namespace == namespace;
-            if own && (workload.name.name == name || workload.pods.iter().any(|pod| made(*pod))) {
-                found.push(at);
-            }
-        }
-        if found.len() == before {
-            let names: Vec<String> = named(map).map(|workload| workload.name.to_string()).collect();
-            return Err(no_such("no workload", text, place, names.iter().map(String::as_str)));
-        }
-    }
-    Ok(found)
-}
-
-fn no_such<'n>(what: &str, name: &str, place: &str, there: impl Iterator<Item = &'n str>) -> String {
-    let near = nearest(name, there).join(", ");
-    let help = if near.is_empty() { String::new() } else { format!("\n  did you mean {near}?") };
-    format!("{what} {name} in {place}{help}")
-}
-
-/// What reasons are remembered by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum About {
-    Kind(u32),
-    Range(IpAddr, IpAddr),
-}
-
-/// Rows on their way to standard output.
-struct Telling<'t, 's> {
-    map: &'t Map<'s>,
-    cuts: &'t Cuts,
-    facts: Facts<'t>,
-    printer: Box<dyn Printer<'t> + 't>,
-    progress: Progress,
-    said: HashMap<TrafficId, Rc<Said>>,
-    reasons: HashMap<(About, About), Rc<[Why<'t>]>>,
-    /// No reasons.
-    silence: Rc<[Why<'t>]>,
-    summary: Summary,
-    ends: [BTreeSet<usize>; 2],
-    text: String,
-    out: BufWriter<std::io::StdoutLock<'static>>,
-    failed: Option<std::io::Error>,
-}
-
-// === impl Telling ===
-
-impl<'t, 's: 't> Telling<'t, 's> {
-    fn new(
-        map: &'t Map<'s>,
-        cuts: &'t Cuts,
-        facts: Facts<'t>,
-        printer: Box<dyn Printer<'t> + 't>,
-        progress: Progress,
-    ) -> Self {
-        Telling {
-            map,
-            cuts,
-            facts,
-            printer,
-            progress,
-            said: HashMap::new(),
-            reasons: HashMap::new(),
-            silence: Rc::new([]),
-            summary: Summary::default(),
-            ends: [BTreeSet::new(), BTreeSet::new()],
-            text: String::new(),
-            out: BufWriter::with_capacity(PIECE, std::io::stdout().lock()),
-            failed: None,
-        }
-    }
-
-    fn tell(&mut self, select: &Select, nodes: bool, cells: &mut Cells) {
-        let (map, cuts) = (self.map, self.cuts);
-        self.printer.begin(&self.facts, &mut self.text);
-        let mut flow = map.rows(select, cuts, cells, |cells, row| self.row(&row, cells));
-        if nodes && flow.is_continue() {
-            flow = map.node_rows(select, cells, |cells, row| self.node_row(&row, cells));
-        }
-        if flow.is_break() {
-            return;
-        }
-        if self.facts.explain && self.printer.wants_refusals() {
-            self.refusals(cells);
-        }
-        self.count(select);
-        self.printer.end(&self.facts, &self.summary, &mut self.text);
-        if self.write().is_continue() {
-            self.failed = self.out.flush().err();
-        }
-    }
-
-    fn row(&mut self, row: &Row, cells: &mut Cells) -> ControlFlow<()> {
-        let Some((allowed, other)) = self.entry(row.entry, cells) else { return ControlFlow::Continue(()) };
-        match (row.source, row.destination) {
-            (Peer::Workload(from), Peer::Workload(_)) => {
-                self.summary.connected += 1;
-                self.progress.at(from);
-            }
-            (Peer::Workload(from), Peer::Range(..)) => _ = self.ends[0].insert(from),
-            (Peer::Range(..), Peer::Workload(to)) => _ = self.ends[1].insert(to),
-            _ => {}
-        }
-        let why = match self.facts.explain {
-            true => self.why(row.source, row.destination, cells),
-            false => Rc::clone(&self.silence),
-        };
-        let end = |peer: Peer| match peer {
-            Peer::Workload(at) => End::Workload(at),
-            Peer::Range(first, last) => End::Range(first, last),
-            Peer::IngressController => End::IngressController,
-        };
-        let (source, destination) = (end(row.source), end(row.destination));
-        self.say(Line { source, destination, allowed, other, uniform: row.entry.uniform, why })
-    }
-
-    fn node_row(&mut self, row: &NodeRow, cells: &mut Cells) -> ControlFlow<()> {
-        let Some((allowed, other)) = self.entry(row.entry, cells) else { return ControlFlow::Continue(()) };
-        let why: Rc<[Why<'t>]> = match self.facts.explain {
-            true => self.map.why_between(&row.pairs, Traffics::ALL, cells).into(),
-            false => Rc::clone(&self.silence),
-        };
-        let all = self.map.snapshot.nodes();
-        let names = (row.nodes.len() < all.len())
-            .then(|| row.nodes.iter().map(|at| all[*at].name.as_str()).collect());
-        let (own, nodes) = (End::Workload(row.workload), End::Nodes(names));
-        let (source, destination) = match row.direction {
-            Direction::Egress => (own, nodes),
-            Direction::Ingress => (nodes, own),
-        };
-        self.say(Line { source, destination, allowed, other, uniform: row.entry.uniform, why })
-    }
-
-    /// What a row says; nothing where it is IGMP alone, which is no connection.
-    fn entry(&mut self, entry: Entry, cells: &Cells) -> Option<(Rc<Said>, Option<Rc<Said>>)> {
-        let mut said = |id: TrafficId| {
-            let said = self.said.entry(id).or_insert_with(|| {
-                let connections = connections(id, cells);
-                let text = connections.to_string();
-                Rc::new(Said { id: id.0, connections, text })
-            });
-            Rc::clone(said)
-        };
-        let (allowed, other) = (said(entry.allowed), entry.other.map(&mut said));
-        let something = |said: &Rc<Said>| {
-            let own = &said.connections;
-            let plain = [&own.tcp, &own.udp, &own.sctp, &own.icmp];
-            plain.iter().any(|ranges| !ranges.is_empty())
-                || own.from.iter().any(|(.., from)| !from.is_empty())
-        };
-        (something(&allowed) || other.as_ref().is_some_and(something)).then_some((allowed, other))
-    }
-
-    fn why(&mut self, source: Peer, destination: Peer, cells: &mut Cells) -> Rc<[Why<'t>]> {
-        let kinds = self.map.kinds();
-        // Workloads of a kind have the same reasons, unless it matters where their pods run, or that they are one.
-        let key = match (source, destination) {
-            (Peer::Workload(from), Peer::Workload(to)) if from != to && !kinds.is_host(from) => {
-                Some((About::Kind(kinds.kind(from)), About::Kind(kinds.kind(to))))
-            }
-            (Peer::Workload(from), Peer::Range(first, last)) => {
-                Some((About::Kind(kinds.kind(from)), About::Range(first, last)))
-            }
-            (Peer::Range(first, last), Peer::Workload(to)) => {
-                Some((About::Range(first, last), About::Kind(kinds.kind(to))))
-            }
-            _ => None,
-        };
-        if let Some(known) = key.and_then(|key| self.reasons.get(&key)) {
-            return Rc::clone(known);
-        }
-        let why: Rc<[Why<'t>]> = self.map.why(source, destination, Traffics::ALL, self.cuts, cells).into();
-        if let Some(key) = key {
-            if self.reasons.len() >= REMEMBERED {
-                self.reasons.clear();
-            }
-            self.reasons.insert(key, Rc::clone(&why));
-        }
-        why
-    }
-
-    /// Why kinds may send each other nothing, where that is so, each said of two workloads of them.
-    fn refusals(&mut self, cells: &mut Cells) {
-        let map = self.map;
-        let mut samples: Vec<[Option<usize>; 2]> = vec![[None; 2]; map.kinds().len()];
-        for at in 0..map.workloads.len() {
-            let [first, second] = &mut samples[map.kinds().kind(at) as usize];
-            *(if first.is_none() { first } else { second }) = Some(at);
-        }
-        for [from, _] in &samples {
-            let Some(from) = *from else { continue };
-            for to in samples
-                .iter()
-                .filter_map(|[first, second]| if *first == Some(from) { *second } else { *first })
-            {
-                if map.entry(from, to, cells).is_nothing() {
-                    let why = self.why(Peer::Workload(from), Peer::Workload(to), cells);
-                    self.printer.refusal(&self.facts, &End::Workload(from), &End::Workload(to), &why);
-                }
-            }
-            for direction in Direction::BOTH {
-                let outside = |family| map.outside(from, direction, family, self.cuts, cells);
-                if self.facts.families.iter().copied().flat_map(outside).next().is_some() {
-                    continue;
-                }
-                let (first, last) = (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::BROADCAST.into());
-                let (own, range) = (Peer::Workload(from), Peer::Range(first, last));
-                let (end, other) = (End::Workload(from), End::Range(first, last));
-                match direction {
-                    Direction::Egress => {
-                        let why = self.why(own, range, cells);
-                        self.printer.refusal(&self.facts, &end, &other, &why);
-                    }
-                    Direction::Ingress => {
-                        let why = self.why(range, own, cells);
-                        self.printer.refusal(&self.facts, &other, &end, &why);
-                    }
-                }
-            }
-        }
-    }
-
-    fn say(&mut self, line: Line<'t>) -> ControlFlow<()> {
-        self.printer.row(&self.facts, line, &mut self.text);
-        if self.text.len() < PIECE { ControlFlow::Continue(()) } else { self.write() }
-    }
-
-    fn write(&mut self) -> ControlFlow<()> {
-        let written = self.out.write_all(tame(&self.text).as_bytes());
-        self.text.clear();
-        match written {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                self.failed = Some(error);
-                ControlFlow::Break(())
-            }
-        }
-    }
-
-    /// How many pairs were asked about.
-    fn count(&mut self, select: &Select) {
-        let shown = (0..self.facts.workloads.len()).filter(|at| self.facts.is_shown(*at));
-        let (all, meant) = shown.fold((0_usize, 0_usize), |(all, meant), at| {
-            (all + 1, meant + usize::from(self.facts.meant[at]))
-        });
-        let others = all - meant;
-        let pairs = match select.direction {
-            None => all.saturating_mul(all).saturating_sub(others.saturating_mul(others)),
-            Some(_) => meant.saturating_mul(all),
-        };
-        let own = if select.ignore_self { meant } else { 0 };
-        self.summary.workloads = meant;
-        self.summary.pairs = pairs.saturating_sub(own);
-        self.summary.reaching = self.ends[0].len();
-        self.summary.reached = self.ends[1].len();
     }
 }

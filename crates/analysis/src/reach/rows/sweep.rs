@@ -112,7 +112,7 @@ impl Sets {
         if self.list.len() <= 128 {
             return 1 << at;
         }
-        crate::reach::mark(at.into())
+        crate::reach::classes::mark(at.into())
     }
 }
 
