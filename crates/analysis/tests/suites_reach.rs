@@ -104,6 +104,6 @@ suites! {
     antrea_2020: "suites/antrea-2020", at least 10_000;
     antrea_order: "suites/antrea-order", at least 10_000;
     antrea_decisions: "suites/antrea-decisions", at least 10_000;
-    decisions: "suites/decisions", at least 10_000;
+    decisions: "suites/decisions", at least 9_500;
     example: "examples/shop/tests", at least 10_000;
 }

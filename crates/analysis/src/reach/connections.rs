@@ -43,7 +43,13 @@ impl Connections {
             if let Some(ports) = line.source_ports(layer)
                 && (&from.tcp, &from.udp, &from.sctp) != plain
             {
-                connections.from.push((ports.first, ports.last, Box::new(from)));
+                // Told apart only by rules of another side, or that come to the same: one range.
+                match connections.from.last_mut() {
+                    Some((_, last, known)) if last.checked_add(1) == Some(ports.first) && **known == from => {
+                        *last = ports.last;
+                    }
+                    _ => connections.from.push((ports.first, ports.last, Box::new(from))),
+                }
             }
         }
         connections
@@ -200,6 +206,19 @@ mod tests {
         assert_eq!(said(&line.places(Protocol::Icmp, 8 << 8..=8 << 8, PortRange::ALL)), "icmp/8/0");
         let all_but_tcp = line.all().minus(&line.of(Protocol::Tcp));
         assert_eq!(said(&all_but_tcp), "udp, sctp, icmp");
+    }
+
+    #[test]
+    fn source_ports_that_get_the_same_are_one_range() {
+        let from = PortRange { first: 50_000, last: 60_999 };
+        let told = |line: &Line| {
+            let refused = line.places(Protocol::Tcp, 80..=80, from);
+            let told = Connections::of(&line.all().minus(&refused), line).from;
+            told.into_iter().map(|(first, last, _)| (first, last)).collect::<Vec<_>>()
+        };
+        // Another side may cut the line where this one does not.
+        assert_eq!(told(&Line::new([50_000, 61_000])), [(50_000, 60_999)]);
+        assert_eq!(told(&Line::new([50_000, 50_001, 55_000, 61_000])), [(50_000, 60_999)]);
     }
 
     #[test]

@@ -45,6 +45,10 @@ pub fn agrees(snapshot: &Snapshot, options: &Options, ask: Ask) -> usize {
         let ends = ends(&reach, &cuts);
         for source in &ends {
             for destination in &ends {
+                // What addresses outside do among themselves is not the cluster's business.
+                if source.0 == Who::Outside && destination.0 == Who::Outside {
+                    continue;
+                }
                 // Without any address there is no family to be in.
                 if source.2.is_none() && destination.2.is_none() && family == Family::V6 {
                     continue;
