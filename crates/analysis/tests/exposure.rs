@@ -10,8 +10,6 @@ mod walk;
 #[path = "../../engine/tests/world/mod.rs"]
 mod world;
 
-use std::collections::BTreeMap;
-
 use palisade_analysis::exposure::Exposure;
 use palisade_analysis::map::{Level, Map};
 use palisade_analysis::reach::cells::Cells;
@@ -26,8 +24,8 @@ use palisade_model::options::Options;
 use palisade_model::policy::{Direction, Namespaces, PodSet};
 use palisade_model::snapshot::Snapshot;
 
-use pool::{Dice, pool};
-use world::{State, objects};
+use pool::{Dice, pool, some};
+use world::objects;
 
 /// Pods of many sorts, by what the pool's policies could ask for: labels, namespaces there are and new ones.
 fn newcomers(space: &Space) -> Vec<palisade_analysis::space::Witness> {
@@ -56,13 +54,7 @@ fn newcomers_get_what_was_said() {
     let (mut asked, mut told) = (0, 0);
     for seed in 0..40 {
         let mut dice = Dice(7000 + seed);
-        let mut state: State = BTreeMap::new();
-        for versions in pool() {
-            if dice.roll(4) > 0 {
-                let item = versions[dice.roll(versions.len())].clone();
-                state.insert(item.key(), item);
-            }
-        }
+        let state = some(&pool(), 4, &mut dice);
         let before = objects(&state);
         let snapshot = Snapshot::new(before.clone());
         let options = Options { ip_block_matches_pods: false, ..Options::default() };
@@ -117,13 +109,7 @@ fn a_workload_of_pods_that_differ_does_what_some_of_them_do() {
     let (mut asked, mut mixed) = (0, 0);
     for seed in 0..40 {
         let mut dice = Dice(9100 + seed);
-        let mut state: State = BTreeMap::new();
-        for versions in pool() {
-            if dice.roll(4) > 0 {
-                let item = versions[dice.roll(versions.len())].clone();
-                state.insert(item.key(), item);
-            }
-        }
+        let state = some(&pool(), 4, &mut dice);
         let mut before = objects(&state);
         for pod in before.pods.iter_mut().filter(|pod| pod.stand_in.is_none() && !pod.external) {
             pod.owner = Some(Owner { kind: "ReplicaSet".into(), name: "all".into() });
@@ -187,13 +173,7 @@ fn addresses_get_what_the_map_says_and_who_differs_is_told() {
     let mut mixed = 0;
     for seed in 0..40 {
         let mut dice = Dice(9500 + seed);
-        let mut state: State = BTreeMap::new();
-        for versions in pool() {
-            if dice.roll(4) > 0 {
-                let item = versions[dice.roll(versions.len())].clone();
-                state.insert(item.key(), item);
-            }
-        }
+        let state = some(&pool(), 4, &mut dice);
         let mut objects = objects(&state);
         for pod in objects.pods.iter_mut().filter(|pod| pod.stand_in.is_none() && !pod.external) {
             pod.owner = Some(Owner { kind: "ReplicaSet".into(), name: "all".into() });

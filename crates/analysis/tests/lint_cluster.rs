@@ -28,7 +28,7 @@ use palisade_model::snapshot::Snapshot;
 use palisade_model::trace::Verdict;
 use palisade_model::verdicts::Verdicts;
 
-use pool::{Dice, pool};
+use pool::{Dice, pool, some};
 use world::{State, flows, objects, traffic};
 
 fn check(text: &str) -> Vec<Diagnostic> {
@@ -264,13 +264,7 @@ fn examples_are_what_is_said_about_them() {
     let mut asked = 0;
     for seed in 0..60 {
         let mut dice = Dice(seed);
-        let mut state: State = BTreeMap::new();
-        for versions in &pool {
-            if dice.roll(3) > 0 {
-                let item = versions[dice.roll(versions.len())].clone();
-                state.insert(item.key(), item);
-            }
-        }
+        let state = some(&pool, 3, &mut dice);
         let snapshot = Snapshot::new(objects(&state));
         let options = Options::default();
         let verdicts = Verdicts::new(&snapshot, &options);
@@ -308,13 +302,7 @@ fn what_the_other_side_refuses_nobody_misses() {
     let (mut seen, mut asked) = (0, 0);
     for seed in 0..200 {
         let mut dice = Dice(seed);
-        let mut state: State = BTreeMap::new();
-        for versions in &pool {
-            if dice.roll(3) > 0 {
-                let item = versions[dice.roll(versions.len())].clone();
-                state.insert(item.key(), item);
-            }
-        }
+        let state = some(&pool, 3, &mut dice);
         let before = Snapshot::new(objects(&state));
         let found = lint(&before);
         for finding in found.iter().filter(|one| one.code.id == "L0129") {
@@ -427,13 +415,7 @@ fn what_is_superfluous_can_be_taken_out_at_once() {
     let mut ever = 0;
     for seed in 0..120 {
         let mut dice = Dice(seed);
-        let mut state: State = BTreeMap::new();
-        for versions in &pool {
-            if dice.roll(4) > 0 {
-                let item = versions[dice.roll(versions.len())].clone();
-                state.insert(item.key(), item);
-            }
-        }
+        let state = some(&pool, 4, &mut dice);
         let found = lint(&Snapshot::new(objects(&state)));
         let found: Vec<&Diagnostic> = found.iter().filter(|one| SUPERFLUOUS.contains(&one.code.id)).collect();
         found.iter().for_each(|one| *seen.entry(one.code.id).or_default() += 1);

@@ -29,18 +29,12 @@ use palisade_model::trace::Verdict;
 use palisade_model::verdicts::Verdicts;
 
 use judge::places;
-use pool::{Dice, pool};
-use world::{State, objects, options};
+use pool::{Dice, pool, some};
+use world::{objects, options};
 
 /// Some of the pool's objects, each in one of its versions; pods with the same roll are of one workload.
 fn some_world(dice: &mut Dice) -> Objects {
-    let mut state: State = BTreeMap::new();
-    for versions in pool() {
-        if dice.roll(4) > 0 {
-            let item = versions[dice.roll(versions.len())].clone();
-            state.insert(item.key(), item);
-        }
-    }
+    let state = some(&pool(), 4, dice);
     let mut objects = objects(&state);
     for pod in objects.pods.iter_mut().filter(|pod| !pod.external) {
         let owner = |name: &str| Some(Owner { kind: "ReplicaSet".into(), name: name.into() });

@@ -10,7 +10,6 @@ mod walk;
 #[path = "../../engine/tests/world/mod.rs"]
 mod world;
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use palisade_analysis::map::{Level, Map};
@@ -27,8 +26,8 @@ use palisade_model::snapshot::Snapshot;
 use palisade_model::trace::Verdict;
 use palisade_model::traffic::Traffic;
 
-use pool::{Dice, pool};
-use world::{State, objects};
+use pool::{Dice, pool, some};
+use world::objects;
 
 /// Whether a pod is one of an end, without asking the parser.
 type IsMeant = fn(&Pod) -> bool;
@@ -72,13 +71,7 @@ fn queries_say_what_the_evaluator_says_about_every_pair() {
     let mut seen = [0; 4];
     for seed in 0..60 {
         let mut dice = Dice(4200 + seed);
-        let mut state: State = BTreeMap::new();
-        for versions in pool() {
-            if dice.roll(4) > 0 {
-                let item = versions[dice.roll(versions.len())].clone();
-                state.insert(item.key(), item);
-            }
-        }
+        let state = some(&pool(), 4, &mut dice);
         let mut objects = objects(&state);
         // Some of what is allowed in tiers is allowed on condition.
         for rule in objects.policies.iter_mut().flat_map(|policy| &mut policy.rules) {

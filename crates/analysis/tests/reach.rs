@@ -26,7 +26,7 @@ use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::{PortRange, Protocol};
 
 use judge::{Ask, agrees};
-use pool::{Dice, pool};
+use pool::{Dice, pool, some};
 use universe::{cluster, everybody, peers, policy, rule, subjects, tier, traffic};
 use world::{State, objects, options};
 
@@ -185,13 +185,7 @@ fn random_worlds_of_all_dialects() {
     let mut asked = 0;
     for seed in 0..200 {
         let mut dice = Dice(seed);
-        let mut state: State = BTreeMap::new();
-        for versions in &pool {
-            if dice.roll(4) > 0 {
-                let item = versions[dice.roll(versions.len())].clone();
-                state.insert(item.key(), item);
-            }
-        }
+        let state = some(&pool, 4, &mut dice);
         asked += agrees(&Snapshot::new(objects(&state)), &options(dice.roll(8)), Ask::Fast);
     }
     assert!(asked > 500_000, "{asked}");

@@ -11,7 +11,6 @@ mod walk;
 #[path = "../../engine/tests/world/mod.rs"]
 mod world;
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use palisade_analysis::diff::{Diff, Differs, Select, compare};
@@ -28,8 +27,8 @@ use palisade_model::snapshot::Snapshot;
 use palisade_model::verdicts::Verdicts;
 
 use judge::{ends, places};
-use pool::{Dice, pool};
-use world::{State, objects};
+use pool::{Dice, pool, some};
+use world::objects;
 
 /// Whether both say the same of every connection, asked one by one.
 fn all_alike(before: &Snapshot, after: &Snapshot, options: &Options) -> bool {
@@ -82,13 +81,7 @@ fn the_same_is_what_the_evaluator_calls_the_same() {
     let mut found = [0; 2];
     for seed in 0..150 {
         let mut dice = Dice(seed);
-        let mut before: State = BTreeMap::new();
-        for versions in &pool {
-            if dice.roll(4) > 0 {
-                let item = versions[dice.roll(versions.len())].clone();
-                before.insert(item.key(), item);
-            }
-        }
+        let before = some(&pool, 4, &mut dice);
         let mut after = before.clone();
         // Some policies go or say something else; who is there stays.
         for versions in pool.iter().filter(|versions| matches!(versions[0], Item::Policy(_))) {

@@ -119,6 +119,12 @@ impl fmt::Display for Subject {
 // === impl Diagnostic ===
 
 impl Diagnostic {
+    /// Whether another one says the same of the same field of the same object, wherever that is written.
+    pub fn says_the_same(&self, other: &Diagnostic) -> bool {
+        (self.code.id, &self.message, &self.field, &self.subject)
+            == (other.code.id, &other.message, &other.field, &other.subject)
+    }
+
     /// A finding without a place yet.
     pub fn new(code: &'static Code, message: impl Into<String>) -> Self {
         Diagnostic {

@@ -3,29 +3,13 @@
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::io::Write;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+mod run;
 
 use serde_json::Value;
 
-const EXAMPLE: &str = "examples/thorium";
+use run::palisade;
 
-fn palisade(arguments: &[&str], stdin: &str) -> (i32, String, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_palisade"))
-        .args(arguments)
-        .current_dir(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../.."))
-        .env_remove("COLUMNS")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
-    let output = child.wait_with_output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-}
+const EXAMPLE: &str = "examples/thorium";
 
 #[test]
 fn effective_shows_each_line_with_its_origin() {

@@ -11,9 +11,7 @@ use std::sync::Arc;
 use palisade_dialects::antrea::{GROUP, GROUP_2020, tiers};
 use palisade_dialects::object::Lowered;
 use palisade_dialects::written::Written;
-use palisade_model::policy::{
-    Action, Direction, Namespaces, Peer, Placement, PodSet, Rule, Subject, Tier, TrafficMatch,
-};
+use palisade_model::policy::{Action, Direction, Namespaces, Peer, Placement, PodSet, Rule, Subject, Tier};
 use palisade_model::snapshot::Stage;
 use smol_str::SmolStr;
 
@@ -22,7 +20,7 @@ use super::numbers::{Range, Wanted, numbers};
 use super::order::{self, Piece, Place, Slot, Tongue};
 use super::scene::{Dialect, Origin, Scene};
 use super::speech::{Said, Speech, distinct, suffixed};
-use super::{codes, ends};
+use super::{codes, ends, lists};
 
 /// The tiers that are always there.
 const BUILT_IN: [(&str, u8); 6] = [
@@ -284,39 +282,10 @@ impl Tongue for Antrea {
         speech: &mut Speech,
     ) -> Vec<Written> {
         let field = if rule.direction == Direction::Ingress { "from" } else { "to" };
-        let mut peers: Option<Vec<Written>> = None;
-        let outward = ends::peers(scene, origin, rule, speech).filter(|peers| !ends::are_everybody(peers));
-        if let Some(all) = outward {
-            let mut said = Vec::new();
-            for one in &all {
-                match peer(one, scene.origins[origin].home()) {
-                    Ok(words) => said.extend(words),
-                    Err(why) => {
-                        speech.cannot(&codes::PEER, scene, origin, Some(rule), &format!(".{field}"), why);
-                    }
-                }
-            }
-            peers = Some(said);
-        }
-        let mut ports: Option<Vec<Written>> = None;
-        if let Some(all) = ends::traffic(rule) {
-            let mut said = Vec::new();
-            for one in ends::names_by_protocol(&all) {
-                match ends::port(&one) {
-                    Some(words) => said.push(words),
-                    None => not_a_port(scene, origin, rule, &one, speech),
-                }
-            }
-            ports = Some(said);
-        }
-        // An empty list is everybody there, and every port.
-        if peers.as_ref().is_some_and(Vec::is_empty) || ports.as_ref().is_some_and(Vec::is_empty) {
-            if !speech.failed.contains(&origin) {
-                let message = "the rule matches nothing and is left out".to_owned();
-                speech.note(&codes::NO_EFFECT, scene, origin, Some(rule), "", message);
-            }
+        let home = scene.origins[origin].home();
+        let Some((peers, ports)) = lists::said(scene, origin, rule, |one| peer(one, home), speech) else {
             return Vec::new();
-        }
+        };
         let action = match rule.action {
             Action::Allow => "Allow",
             Action::Deny => "Drop",
@@ -351,20 +320,4 @@ impl Tongue for Antrea {
             _ => Wanted::Anywhere,
         }
     }
-}
-
-/// Says that traffic is no port.
-pub(super) fn not_a_port(
-    scene: &Scene<'_>,
-    origin: usize,
-    rule: &Rule,
-    one: &TrafficMatch,
-    speech: &mut Speech,
-) {
-    let part = match one {
-        TrafficMatch::Icmp(..) | TrafficMatch::Igmp(..) => ".protocols",
-        _ => ".ports",
-    };
-    let why = format!("{one}: there are no words for it there");
-    speech.cannot(&codes::TRAFFIC, scene, origin, Some(rule), part, why);
 }

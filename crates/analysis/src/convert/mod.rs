@@ -22,6 +22,7 @@ mod changes;
 mod cluster;
 pub mod codes;
 mod ends;
+mod lists;
 mod networkpolicy;
 mod numbers;
 mod order;
@@ -164,14 +165,7 @@ pub fn convert(world: &World, originals: &Originals, request: &Request) -> Resul
         let scene = Scene::new(world, originals, &before, request, &kept);
         let attempt = scene.attempt(request.to);
         let failed = attempt.failed(&scene);
-        let said = |one: &Diagnostic, all: &[Diagnostic]| {
-            all.iter().any(|other| {
-                other.code.id == one.code.id
-                    && other.message == one.message
-                    && other.field == one.field
-                    && other.subject == one.subject
-            })
-        };
+        let said = |one: &Diagnostic, all: &[Diagnostic]| all.iter().any(|other| other.says_the_same(one));
         let wrong = attempt.found.iter().any(Diagnostic::is_error);
         if failed.is_empty() && (request.partial || !wrong) {
             let fresh: Vec<_> = attempt.found.iter().filter(|one| !said(one, &found)).cloned().collect();

@@ -15,12 +15,11 @@ use palisade_model::policy::{
 use palisade_model::snapshot::Stage;
 use smol_str::SmolStr;
 
-use super::antrea::not_a_port;
 use super::order::{Place, policies_apart};
 use super::scene::{Origin, Scene};
 use super::speech::{Said, Speech, distinct};
 use super::union::{DIRECTIONS, counts, covers};
-use super::{codes, ends};
+use super::{codes, ends, lists};
 use crate::lint::ties::apart;
 
 const GROUP: &str = "networking.k8s.io";
@@ -229,39 +228,8 @@ fn rule(
     speech: &mut Speech,
 ) -> Option<Written> {
     let field = if rule.direction == Direction::Ingress { "from" } else { "to" };
-    let mut peers: Option<Vec<Written>> = None;
-    let outward = ends::peers(scene, origin, rule, speech).filter(|peers| !ends::are_everybody(peers));
-    if let Some(all) = outward {
-        let mut said = Vec::new();
-        for one in &all {
-            match peer(one, home) {
-                Ok(words) => said.push(words),
-                Err(why) => {
-                    speech.cannot(&codes::PEER, scene, origin, Some(rule), &format!(".{field}"), why);
-                }
-            }
-        }
-        peers = Some(said);
-    }
-    let mut ports: Option<Vec<Written>> = None;
-    if let Some(all) = ends::traffic(rule) {
-        let mut said = Vec::new();
-        for one in ends::names_by_protocol(&all) {
-            match ends::port(&one) {
-                Some(words) => said.push(words),
-                None => not_a_port(scene, origin, rule, &one, speech),
-            }
-        }
-        ports = Some(said);
-    }
-    // An empty list is everybody there, and every port.
-    if peers.as_ref().is_some_and(Vec::is_empty) || ports.as_ref().is_some_and(Vec::is_empty) {
-        if !speech.failed.contains(&origin) {
-            let message = "the rule matches nothing and is left out".to_owned();
-            speech.note(&codes::NO_EFFECT, scene, origin, Some(rule), "", message);
-        }
-        return None;
-    }
+    let said = |one: &Peer| peer(one, home).map(|words| vec![words]);
+    let (peers, ports) = lists::said(scene, origin, rule, said, speech)?;
     Some(Written::map([(field, peers.map(Written::List)), ("ports", ports.map(Written::List))]))
 }
 

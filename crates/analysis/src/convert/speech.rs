@@ -74,13 +74,7 @@ impl Speech {
             None if part.is_empty() => finding,
             None => finding.field(format!("spec{part}")),
         };
-        let same = |other: &Diagnostic| {
-            other.code.id == finding.code.id
-                && other.field == finding.field
-                && other.message == finding.message
-                && other.subject == finding.subject
-        };
-        if !self.found.iter().any(same) {
+        if !self.found.iter().any(|other| other.says_the_same(&finding)) {
             self.found.push(finding);
         }
     }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use palisade_model::address::Family;
 use palisade_model::diagnostic::Location;
 use palisade_model::policy::{Action, Direction, Object, Policy};
 use smol_str::SmolStr;
@@ -128,9 +129,24 @@ impl Findings {
 }
 
 impl Findings {
+    /// Of a diff in which nobody need speak of IPv6: what changes there is what changes for IPv4, and told, and added to what
+    /// is selected, only where it is more than that.
+    pub fn of_either_family(diff: &Diff<'_>, select: &mut Select, cuts: &Cuts, cells: &mut Cells) -> Self {
+        let findings = Findings::of(diff, select, cuts, cells);
+        if select.families.contains(&Family::V6) {
+            return findings;
+        }
+        let six = Select { families: vec![Family::V6], ..select.clone() };
+        if !Findings::of(diff, &six, cuts, cells).exceeds(&findings, cells) {
+            return findings;
+        }
+        select.families.push(Family::V6);
+        Findings::of(diff, select, cuts, cells)
+    }
+
     /// Whether something opens or closes between a workload and the outside that does not in other findings: findings of one
     /// family are compared with those of another.
-    pub fn exceeds(&self, other: &Findings, cells: &mut Cells) -> bool {
+    fn exceeds(&self, other: &Findings, cells: &mut Cells) -> bool {
         let (own, other) = (self.outside(cells), other.outside(cells));
         own.into_iter().any(|(about, part)| {
             let known = other.get(&about).copied().unwrap_or(Traffics::EMPTY);

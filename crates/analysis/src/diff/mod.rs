@@ -5,6 +5,7 @@
 //! kinds are compared, and pairs looked at only where something is to be told: no difference is a proof about all
 //! connections, not a sample of them.
 
+mod causes;
 mod findings;
 mod joint;
 mod outside;
@@ -25,11 +26,12 @@ use palisade_model::snapshot::Snapshot;
 use crate::map::{Entry, INGRESS_CONTROLLER, Level, Map, WorkloadName};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
+pub use causes::{Causes, Relabelled};
 pub use findings::{By, Deciders, Deciding, Finding, Findings, grouped, parts};
 pub use joint::Joint;
 use joint::Kinds;
 use outside::Known;
-pub use proof::{Beyond, Counterexample, Proof, is_about_names, proven};
+pub use proof::{Beyond, Counterexample, Proof, is_about_names, policies_of, proven};
 pub use spots::Spot;
 pub use verdicts::{Compared, Differing, Differs, compare};
 
@@ -145,6 +147,11 @@ impl<'s> Diff<'s> {
     /// The workloads of manifests: all but the ingress controller, which nobody wrote.
     pub fn written(&self) -> impl Iterator<Item = &Joint> {
         self.workloads.iter().filter(|joint| joint.name.kind != INGRESS_CONTROLLER)
+    }
+
+    /// Whether there is nobody whose connections could be compared.
+    pub fn is_about_nobody(&self) -> bool {
+        self.written().next().is_none()
     }
 
     /// The workloads that are there after and not before.

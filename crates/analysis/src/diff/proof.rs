@@ -18,7 +18,7 @@ use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::trace::Verdict;
 use rayon::prelude::*;
 
-use super::{Compared, Differing, Differs, compare};
+use super::{Compared, Diff, Differing, Differs, compare};
 use mentions::Mentions;
 use universe::Universe;
 
@@ -79,6 +79,28 @@ impl Beyond {
         beyond
     }
 
+    /// Whether something opens: for pods that are there, towards names; where nobody is, for whoever could be.
+    pub fn opens(&self, diff: &Diff<'_>) -> bool {
+        self.named_opened.is_some() || (diff.is_about_nobody() && self.opened.is_some())
+    }
+
+    /// Whether something closes, in the same way.
+    pub fn closes(&self, diff: &Diff<'_>) -> bool {
+        self.named_closed.is_some() || (diff.is_about_nobody() && self.closed.is_some())
+    }
+
+    /// A connection that opens or closes, if there is one.
+    pub fn first(&self) -> Option<&Counterexample> {
+        let all = [&self.named_opened, &self.named_closed, &self.opened, &self.closed];
+        all.into_iter().flatten().next()
+    }
+
+    /// Without what closes, or is refused otherwise.
+    #[must_use]
+    pub fn of_what_opens(self) -> Self {
+        Beyond { closed: None, named_closed: None, refused: None, ..self }
+    }
+
     fn of_anybody(before: &Objects, after: &Objects) -> Self {
         let conditions = other_conditions(before, after);
         let differs = |differs| proven_for_anybody(before, after, differs).err().map(|found| *found);
@@ -91,6 +113,18 @@ impl Beyond {
                 Beyond { opened, closed, refused, conditions, ..Beyond::default() }
             }
         }
+    }
+}
+
+/// What of a side policies are, without anybody they could be about.
+pub fn policies_of(objects: &Objects) -> Objects {
+    Objects {
+        policies: objects.policies.clone(),
+        tiers: objects.tiers.clone(),
+        groups: objects.groups.clone(),
+        // A group may be the pods behind a service.
+        services: objects.services.clone(),
+        ..Objects::default()
     }
 }
 
@@ -174,14 +208,8 @@ fn proven_in(
     let mentions = Mentions::of([before, after]);
     let universe = Universe::of(&mentions);
     let with = |cluster: &Objects, policies: &Objects| {
-        Snapshot::new(Objects {
-            policies: policies.policies.clone(),
-            tiers: policies.tiers.clone(),
-            groups: policies.groups.clone(),
-            // A group may be the pods behind a service.
-            services: policies.services.clone(),
-            ..cluster.clone()
-        })
+        let Objects { policies, tiers, groups, services, .. } = policies_of(policies);
+        Snapshot::new(Objects { policies, tiers, groups, services, ..cluster.clone() })
     };
     // Names that are not known stand for something all the same.
     let there = there.map(|there| {

@@ -52,18 +52,16 @@ pub const INGRESS_CONTROLLER: &str = "IngressController";
 impl WorkloadName {
     /// Of a pod.
     fn of(snapshot: &Snapshot, pod: &Pod, level: Level) -> Self {
-        let maker = |pod: &Pod| snapshot.makers(pod).pop();
-        let (kind, name) = match (&pod.stand_in, &pod.owner, level) {
-            (Some(_), _, Level::Makers) if maker(pod).is_some() => {
-                maker(pod).map(|owner| (owner.kind, owner.name)).unwrap_or_default()
-            }
-            (Some(kind), ..) => (kind.clone(), pod.name.clone()),
-            (None, ..) if pod.external => (EXTERNAL.into(), pod.name.clone()),
-            (None, Some(owner), Level::Workloads) => (owner.kind.clone(), owner.name.clone()),
-            (None, Some(_), Level::Makers) => {
-                maker(pod).map(|owner| (owner.kind, owner.name)).unwrap_or_default()
-            }
-            (None, ..) => ("Pod".into(), pod.name.clone()),
+        let maker = match level {
+            Level::Workloads if pod.stand_in.is_none() => pod.owner.clone(),
+            Level::Makers => snapshot.makers(pod).pop(),
+            _ => None,
+        };
+        let (kind, name) = match (&pod.stand_in, maker) {
+            _ if pod.external => (EXTERNAL.into(), pod.name.clone()),
+            (_, Some(maker)) => (maker.kind, maker.name),
+            (Some(kind), None) => (kind.clone(), pod.name.clone()),
+            (None, None) => ("Pod".into(), pod.name.clone()),
         };
         WorkloadName { namespace: pod.namespace.clone(), name, kind }
     }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use palisade_model::address::{Family, next};
+use palisade_model::address::Family;
 use palisade_model::flow::{Party, Who};
 use palisade_model::snapshot::Snapshot;
 
 use super::Ends;
-use crate::reach::Reach;
 use crate::reach::cuts::Cuts;
+use crate::reach::{Reach, first_address};
 
 /// The members of each class.
 pub(super) type Members = BTreeMap<u32, Vec<Party>>;
@@ -83,7 +83,5 @@ pub(super) fn members(reach: &Reach<'_>, ends: &Ends, cuts: &Cuts) -> Members {
 
 /// The first address that neither a pod nor a node has. Every address that one has is looked at once, at most.
 fn nobodys(snapshot: &Snapshot, first: IpAddr, last: IpAddr) -> Option<IpAddr> {
-    let mut addresses =
-        std::iter::successors(Some(first), |address| next(*address).filter(|next| *next <= last));
-    addresses.find(|address| snapshot.who_has(*address) == Who::Outside)
+    first_address(first, last, |address| snapshot.who_has(*address) == Who::Outside)
 }

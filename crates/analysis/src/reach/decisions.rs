@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use palisade_model::address::{Family, next};
+use palisade_model::address::Family;
 use palisade_model::flow::{Party, Who};
 use palisade_model::policy::{Direction, Rule, TrafficMatch, TrafficMatches};
 
@@ -16,6 +16,7 @@ use super::cells::{CellId, Cells};
 use super::cuts::Cuts;
 use super::groups::{Destination, DestinationId, number};
 use super::programs::{self, Carried, Effect, Program};
+use super::sample::plain_address;
 use super::traffic_set::{TrafficId, Traffics};
 use super::{Decider, Reach, RuleAt};
 
@@ -54,8 +55,6 @@ pub struct Ends {
     classes: [Vec<Vec<u32>>; 2],
     /// The addresses of nodes, as pods know them.
     hosts: HashSet<IpAddr>,
-    /// How many addresses somebody has.
-    addresses: usize,
 }
 
 /// An address of each family that is nobody's, for people to recognize.
@@ -125,13 +124,7 @@ impl Reach<'_> {
             }
         }
         let pods = snapshot.pods().iter();
-        Ends {
-            members,
-            classes,
-            hosts: pods.clone().flat_map(|pod| pod.host_addresses.iter().copied()).collect(),
-            addresses: pods.map(|pod| pod.addresses.len()).sum::<usize>()
-                + snapshot.nodes().iter().map(|node| node.addresses.len()).sum::<usize>(),
-        }
+        Ends { members, classes, hosts: pods.flat_map(|pod| pod.host_addresses.iter().copied()).collect() }
     }
 
     /// The combinations of a direction. Looking for them takes from a budget; the rules of a program
@@ -315,16 +308,9 @@ impl Reach<'_> {
     fn free_address(&self, class: u32, ends: &Ends, cuts: &Cuts) -> Option<IpAddr> {
         let at = class.checked_sub(self.outside.start)? as usize;
         let (first, last) = cuts.interval(self.family(), at);
-        let known = Some(somewhere(self.family())).filter(|known| first <= *known && *known <= last);
-        let second = next(first).filter(|next| *next <= last);
-        let walk = std::iter::successors(Some(first), |address| next(*address).filter(|next| *next <= last));
-        let snapshot = self.snapshot();
-        let free = |address: &IpAddr| snapshot.who_has(*address) == Who::Outside;
-        // One more than somebody has.
-        let most = ends.addresses + ends.hosts.len() + 3;
-        let tried = || known.into_iter().chain(second).chain(walk.clone()).take(most);
-        let far = tried().find(|address| free(address) && !ends.hosts.contains(address));
-        far.or_else(|| tried().find(free))
+        let free = |address: &IpAddr| self.snapshot().who_has(*address) == Who::Outside;
+        let far = |address: &IpAddr| free(address) && !ends.hosts.contains(address);
+        plain_address(first, last, far).or_else(|| plain_address(first, last, free))
     }
 
     fn program_of(&self, combination: &Combination) -> &Program {

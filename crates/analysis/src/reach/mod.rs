@@ -47,6 +47,7 @@ pub use programs::RuleAt;
 use programs::{Held, Program, Programs};
 use rows::Runner;
 pub use rows::{Decider, Row};
+pub(crate) use sample::first_address;
 use traffic_set::{TrafficId, Traffics};
 
 /// Endpoints that no rule tells apart, and that no rule applies to differently.

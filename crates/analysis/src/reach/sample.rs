@@ -10,6 +10,29 @@ use super::cuts::Cuts;
 use super::decisions::somewhere;
 use super::groups::Whose;
 
+/// An address of a range, such as people would write: one that they know to be outside, or the second. Else the first that will do.
+/// Whoever says what will do refuses few: all of those may be looked at.
+pub(super) fn plain_address(
+    first: IpAddr,
+    last: IpAddr,
+    will_do: impl Fn(&IpAddr) -> bool,
+) -> Option<IpAddr> {
+    let known = Some(somewhere(Family::of(first))).filter(|known| first <= *known && *known <= last);
+    let second = next(first).filter(|next| *next <= last);
+    let found = known.into_iter().chain(second).find(&will_do);
+    found.or_else(|| first_address(first, last, will_do))
+}
+
+/// The first address of a range that will do.
+pub(crate) fn first_address(
+    first: IpAddr,
+    last: IpAddr,
+    will_do: impl Fn(&IpAddr) -> bool,
+) -> Option<IpAddr> {
+    let mut all = std::iter::successors(Some(first), |address| next(*address).filter(|next| *next <= last));
+    all.find(will_do)
+}
+
 impl Reach<'_> {
     /// Somebody of a class; another than this one, if there is another.
     pub fn sample(&self, class: u32, but: Option<Party>, cuts: &Cuts) -> Party {
@@ -17,11 +40,8 @@ impl Reach<'_> {
         if self.outside.contains(&class) {
             let at = (class - self.outside.start) as usize;
             let (first, last) = cuts.interval(self.family(), at);
-            let known = somewhere(self.family());
-            let known = Some(known).filter(|known| first <= *known && *known <= last);
-            let tried = [known, next(first).filter(|next| *next <= last), Some(first), Some(last)];
             let free = |address: &IpAddr| snapshot.who_has(*address) == Who::Outside;
-            let address = tried.into_iter().flatten().find(free).unwrap_or(first);
+            let address = plain_address(first, last, free).unwrap_or(first);
             return Party { who: Who::Outside, address: Some(address) };
         }
         let party = |who: Who, addresses: &[IpAddr]| {

@@ -1,5 +1,7 @@
 //! Objects to make worlds of: each in several versions, of all dialects, small enough that they meet.
 
+#![allow(dead_code, reason = "each test takes what it needs")]
+
 #[path = "../../../model/tests/dice/mod.rs"]
 mod dice;
 
@@ -16,6 +18,18 @@ pub use dice::Dice;
 
 /// Each object in its versions: one document, in which `A|B|C` inside of `<…>` are alternatives.
 const OBJECTS: &str = include_str!("objects.yaml");
+
+/// Some of the objects, each in one of its versions: all but one in so many.
+pub fn some(pool: &[Vec<Item>], one_in: usize, dice: &mut Dice) -> BTreeMap<Key, Item> {
+    let mut state = BTreeMap::new();
+    for versions in pool {
+        if dice.roll(one_in) > 0 {
+            let item = versions[dice.roll(versions.len())].clone();
+            state.insert(item.key(), item);
+        }
+    }
+    state
+}
 
 /// All objects, each with its versions.
 pub fn pool() -> Vec<Vec<Item>> {

@@ -210,7 +210,7 @@ impl Live {
         self.finish();
     }
 
-    /// Somebody needs no lists for now.
+    /// Takes away the lists of somebody whom nothing is compiled for any more; whoever comes back gets new ones.
     fn dismiss(&mut self, member: &Arc<Member>) {
         let before = if member.kind == MemberKind::Node {
             mem::take(&mut self.node_lists)

@@ -2,30 +2,26 @@
 
 mod sides;
 
-use palisade_analysis::diff::{Beyond, Diff, Findings, Select, is_about_names};
+use palisade_analysis::diff::{Beyond, Diff, Findings, Select, is_about_names, policies_of};
 use palisade_analysis::lint::dangling;
-use palisade_analysis::map::{Level, Map, with_ingress_controller};
+use palisade_analysis::map::with_ingress_controller;
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_dialects::codes;
-use palisade_model::address::Family;
 use palisade_model::diagnostic::{Diagnostic, Location};
-use palisade_model::options::Options;
 use palisade_model::snapshot::{Objects, Snapshot};
 
-use super::explain::{names, options};
+use super::explain::names;
+use super::reading::{add_names, evaluation, families, level, many_source_ports};
 use super::reservations::{reservations, weighty};
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
-use crate::cli::{ColorChoice, DiffArgs, DiffOutput, FailOn, Families, IpBlocks, MapOptions};
+use crate::cli::{ColorChoice, DiffArgs, DiffOutput, FailOn, Families};
 use crate::input;
 use crate::print::diff::{self, Facts};
 use crate::print::style::Look;
 use sides::sides;
 
-/// What is said where source ports are not told apart.
-pub const MANY_SOURCE_PORTS: &str =
-    "rules tell more than 1,024 ranges of source ports apart: this is about connections that name none";
 /// How many findings are printed for people, unless all are asked for.
 const LISTED: usize = 60;
 
@@ -51,9 +47,7 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
             return Err(refusal);
         }
         let mut read = input::world(&mut side.input, arguments.thorium).into_objects();
-        for (name, addresses) in &names {
-            read.names.entry(name.clone()).or_default().extend(addresses);
-        }
+        add_names(&mut read, &names);
         with_ingress_controller(&mut read);
         let meant = |at: &Location| side.replaces.iter().any(|name| **name == *at.file);
         side.input.found.retain(|one| {
@@ -74,7 +68,7 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
         side.input.found.extend(dangling(snapshot));
         // What is wrong on both sides alike is said once.
         for one in weighty(&side.input.found) {
-            if !problems.iter().any(|other| alike(one, other)) {
+            if !problems.iter().any(|other| other.says_the_same(one)) {
                 problems.push(one.clone());
             }
         }
@@ -86,19 +80,11 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
     let ignore_self = arguments.reading.ignore_self;
     let wanted = families(arguments.reading.family, [&compared.before, &compared.after], &cuts);
     let mut select = Select { ignore_self, families: wanted };
-    let mut findings = Findings::of(&compared, &select, &cuts, &mut cells);
-    // Nothing speaks of IPv6: what changes there is what changes for IPv4, and told only where it is more than that.
-    if arguments.reading.family == Families::Auto && select.families.len() == 1 {
-        let six = Select { families: vec![Family::V6], ignore_self };
-        let six = Findings::of(&compared, &six, &cuts, &mut cells);
-        if six.exceeds(&findings, &mut cells) {
-            select.families.push(Family::V6);
-            findings = Findings::of(&compared, &select, &cuts, &mut cells);
-        }
-    }
-    if cuts.coarse {
-        problems.push(Diagnostic::new(&codes::LIMIT, MANY_SOURCE_PORTS));
-    }
+    let findings = match arguments.reading.family {
+        Families::Auto => Findings::of_either_family(&compared, &mut select, &cuts, &mut cells),
+        _ => Findings::of(&compared, &select, &cuts, &mut cells),
+    };
+    problems.extend(many_source_ports(&cuts));
     let err = reservations(&problems, errors);
     let beyond = match findings.list.is_empty() {
         true => Beyond::of(&policies[0], &policies[1], there.as_ref()),
@@ -121,60 +107,12 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
         DiffOutput::Md => diff::markdown(&facts, &cells),
         DiffOutput::Sarif => diff::sarif(&facts, &cells),
     };
-    // Where there is nobody to compare, what could become of anybody is the answer.
-    let nobody = compared.written().next().is_none();
-    let opened = findings.opened > 0 || beyond.named_opened.is_some() || (nobody && beyond.opened.is_some());
-    let closed = findings.closed > 0 || beyond.named_closed.is_some() || (nobody && beyond.closed.is_some());
+    let opened = findings.opened > 0 || beyond.opens(&compared);
+    let closed = findings.closed > 0 || beyond.closes(&compared);
     let failed = match arguments.fail_on {
         FailOn::Opened => opened,
         FailOn::Closed => closed,
         FailOn::Any => opened || closed,
     };
     Ok(Outcome { out, err, code: if failed { NO } else { YES } })
-}
-
-/// What of a side policies are, without anybody they could be about.
-pub fn policies_of(objects: &Objects) -> Objects {
-    Objects {
-        policies: objects.policies.clone(),
-        tiers: objects.tiers.clone(),
-        groups: objects.groups.clone(),
-        services: objects.services.clone(),
-        ..Objects::default()
-    }
-}
-
-/// Whether two findings are about the same thing, each in its side's own file.
-fn alike(one: &Diagnostic, other: &Diagnostic) -> bool {
-    (one.code.id, &one.message, &one.field, &one.subject)
-        == (other.code.id, &other.message, &other.field, &other.subject)
-}
-
-/// The options that a map or a diff is read with.
-pub fn evaluation(reading: &MapOptions) -> Result<Options, String> {
-    let mut options = options(&reading.options)?;
-    if reading.ip_blocks == IpBlocks::OutsideOnly {
-        options.ip_block_matches_pods = false;
-    }
-    Ok(options)
-}
-
-/// What rows stand for.
-pub fn level(reading: &MapOptions) -> Level {
-    match (reading.pods, reading.by_deployment) {
-        (true, _) => Level::Pods,
-        (_, true) => Level::Makers,
-        _ => Level::Workloads,
-    }
-}
-
-/// The families of outside addresses that are told.
-pub fn families<const N: usize>(wanted: Families, maps: [&Map<'_>; N], cuts: &Cuts) -> Vec<Family> {
-    match wanted {
-        Families::Ipv4 => vec![Family::V4],
-        Families::Ipv6 => vec![Family::V6],
-        Families::Both => vec![Family::V4, Family::V6],
-        Families::Auto if maps.iter().any(|map| map.speaks_six(cuts)) => vec![Family::V4, Family::V6],
-        Families::Auto => vec![Family::V4],
-    }
 }

@@ -13,6 +13,7 @@ use palisade_model::snapshot::Snapshot;
 use palisade_model::trace::{Evaluation, Verdict};
 use palisade_model::verdicts::Verdicts;
 
+use super::reading::add_names;
 use super::reservations::{reservations, weighty};
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
@@ -53,9 +54,7 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
     }
     let world = input::world(&mut input, arguments.thorium);
     let mut objects = world.into_objects();
-    for (name, addresses) in names {
-        objects.names.entry(name).or_default().extend(addresses);
-    }
+    add_names(&mut objects, &names);
     let snapshot = Snapshot::new(objects.clone());
     input.found.extend(dangling(&snapshot));
     let flows = snapshot.flows(&pattern).map_err(|error| {

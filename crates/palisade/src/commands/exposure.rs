@@ -8,9 +8,9 @@ use palisade_analysis::reach::cuts::Cuts;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 
-use super::diff::{evaluation, families, level};
 use super::explain::names;
 use super::map::{focus, namespaces};
+use super::reading::{add_names, evaluation, families, level, many_source_ports};
 use super::reservations::{reservations, weighty};
 use super::{UNANSWERED, YES};
 use crate::Outcome;
@@ -40,13 +40,12 @@ fn answer(arguments: &ExposureArgs, color: ColorChoice, errors: Look) -> Result<
         return Err(refusal);
     }
     let mut objects = input::world(&mut read, arguments.thorium).into_objects();
-    for (name, addresses) in names {
-        objects.names.entry(name).or_default().extend(addresses);
-    }
+    add_names(&mut objects, &names);
     let snapshot = Snapshot::new(objects);
     read.found.extend(dangling(&snapshot));
-    let warnings = reservations(&read.found, errors);
     let cuts = Cuts::of([&snapshot]);
+    read.found.extend(many_source_ports(&cuts));
+    let warnings = reservations(&read.found, errors);
     let mut cells = Cells::new(cuts.line().clone());
     let level = level(&arguments.reading);
     let map = Map::new(&snapshot, &options, level, &cuts, &mut cells);

@@ -11,14 +11,12 @@ use palisade_analysis::lint::dangling;
 use palisade_analysis::map::{Map, Select, with_ingress_controller};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
-use palisade_dialects::codes;
 use palisade_model::address::Family;
-use palisade_model::diagnostic::Diagnostic;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 
-use super::diff::{MANY_SOURCE_PORTS, evaluation, families, level};
 use super::explain::names;
+use super::reading::{add_names, evaluation, families, level, many_source_ports};
 use super::reservations::{reservations, weighty};
 use super::{UNANSWERED, YES};
 use crate::Outcome;
@@ -63,17 +61,13 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
         return Err(format!("no manifests in {}", input::describe(&paths)));
     }
     let mut objects = input::world(&mut input, arguments.thorium).into_objects();
-    for (name, addresses) in names {
-        objects.names.entry(name).or_default().extend(addresses);
-    }
+    add_names(&mut objects, &names);
     progress.step("working out who reaches whom", 0);
     with_ingress_controller(&mut objects);
     let snapshot = Snapshot::new(objects);
     input.found.extend(dangling(&snapshot));
     let cuts = Cuts::of([&snapshot]);
-    if cuts.coarse {
-        input.found.push(Diagnostic::new(&codes::LIMIT, MANY_SOURCE_PORTS));
-    }
+    input.found.extend(many_source_ports(&cuts));
     let mut cells = Cells::new(cuts.line().clone());
     let level = level(&arguments.reading);
     let map = Map::new(&snapshot, &options, level, &cuts, &mut cells);

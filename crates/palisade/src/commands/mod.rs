@@ -1,4 +1,5 @@
-//! One file a command: arguments → one call into a crate → a printer. What several say alike is in reservations.rs and changes.rs.
+//! One file a command: arguments → one call into a crate → a printer. What several say alike is in reading.rs, reservations.rs
+//! and changes.rs.
 
 pub mod changes;
 pub mod check;
@@ -11,7 +12,8 @@ pub mod exposure;
 pub mod lab;
 pub mod map;
 pub mod query;
-pub mod reservations;
+mod reading;
+mod reservations;
 pub mod shell;
 pub mod test;
 pub mod thorium;

@@ -1,12 +1,11 @@
 //! `palisade query`.
 
-use palisade_analysis::diff::{Beyond, Diff, Findings, Select};
+use palisade_analysis::diff::{Beyond, Diff, Findings, Select, policies_of};
 use palisade_analysis::lint::dangling;
 use palisade_analysis::map::{Level, Map, with_ingress_controller};
 use palisade_analysis::query::{Must, NoAnswer, Query, QueryError, answer};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
-use palisade_dialects::codes;
 use palisade_model::address::Family;
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::evaluate::evaluate;
@@ -15,8 +14,8 @@ use palisade_model::options::Options;
 use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::trace::Verdict;
 
-use super::diff::{MANY_SOURCE_PORTS, evaluation, level, policies_of};
 use super::explain::names;
+use super::reading::{add_names, evaluation, level, many_source_ports};
 use super::reservations::{reservations, weighty};
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
@@ -60,9 +59,7 @@ fn asked(arguments: &QueryArgs, color: ColorChoice, errors: Look) -> Result<Outc
     let (objects, mut found) = world(&arguments.input.files, arguments)?;
     let snapshot = Snapshot::new(objects.clone());
     found.extend(dangling(&snapshot));
-    if Cuts::of([&snapshot]).coarse {
-        found.push(Diagnostic::new(&codes::LIMIT, MANY_SOURCE_PORTS));
-    }
+    found.extend(many_source_ports(&Cuts::of([&snapshot])));
     let mut warnings = reservations(&found, errors);
     let mut telling = Telling {
         arguments,
@@ -112,9 +109,7 @@ fn world(paths: &[String], arguments: &QueryArgs) -> Result<(Objects, Vec<Diagno
         return Err(refusal);
     }
     let mut objects = input::world(&mut read, arguments.thorium).into_objects();
-    for (name, addresses) in names {
-        objects.names.entry(name).or_default().extend(addresses);
-    }
+    add_names(&mut objects, &names);
     Ok((objects, read.found))
 }
 
@@ -216,12 +211,11 @@ impl Telling<'_> {
             _ => Beyond::default(),
         };
         if within {
-            (beyond.closed, beyond.named_closed, beyond.refused) = (None, None, None);
+            beyond = beyond.of_what_opens();
         }
-        let nobody = diff.written().next().is_none();
-        let named = beyond.named_opened.is_some() || beyond.named_closed.is_some();
-        let potential = beyond.opened.is_some() || beyond.closed.is_some();
-        let holds = findings.opened + findings.closed == 0 && !named && !(nobody && potential);
+        let potential = beyond.first();
+        let differs = beyond.opens(&diff) || beyond.closes(&diff);
+        let holds = findings.opened + findings.closed == 0 && !differs;
         let paths = if within { &arguments.within } else { &arguments.equals };
         let (name, verb) = (input::describe(paths), if within { "within" } else { "equal to" });
         let sign = if holds { look.good("HOLDS ") } else { look.bad("FAILS ") };
@@ -229,17 +223,15 @@ impl Telling<'_> {
         self.out.push_str(&format!("{sign}  {files} is {verb} {name}\n"));
         let witness = findings.list.iter().find_map(|finding| diff.witness(finding, true, &cuts, &mut cells));
         let traced = witness.map(|flow| evaluate(&after, &flow, &self.options));
-        let first = [&beyond.named_opened, &beyond.named_closed, &beyond.opened, &beyond.closed];
-        let first = first.into_iter().flatten().next();
         self.document.compared.push(Compared {
             how,
             with: name.clone(),
             holds,
             counterexample: traced.as_ref().map(|evaluation| Explanation::new(&after, evaluation)),
-            potential: first.map(|found| found.to_string()),
+            potential: potential.map(ToString::to_string),
         });
         self.document.holds &= holds;
-        if !holds || potential {
+        if !holds || potential.is_some() {
             let facts = Facts {
                 diff: &diff,
                 findings: &findings,

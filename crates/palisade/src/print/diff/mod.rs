@@ -48,11 +48,6 @@ impl Facts<'_, '_> {
         self.diff.written().count()
     }
 
-    /// Whether there is nobody whose connections could be compared.
-    fn is_about_nobody(&self) -> bool {
-        self.diff.written().next().is_none()
-    }
-
     /// How many pairs of them.
     fn pairs(&self) -> usize {
         self.workloads().saturating_mul(self.workloads())

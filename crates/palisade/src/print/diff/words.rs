@@ -129,7 +129,7 @@ pub fn headline(facts: &Facts<'_, '_>) -> String {
         (0, 0) if facts.beyond.named_opened.is_some() || facts.beyond.named_closed.is_some() => {
             "Different for names whose addresses are not known".to_owned()
         }
-        (0, 0) if facts.is_about_nobody() && facts.beyond.proof.is_none() => {
+        (0, 0) if facts.diff.is_about_nobody() && facts.beyond.proof.is_none() => {
             "Different for pods there could be".to_owned()
         }
         (0, 0) if facts.problems.iter().any(Diagnostic::is_error) => {
@@ -160,7 +160,7 @@ pub fn compared(facts: &Facts<'_, '_>) -> String {
 pub fn beyond(facts: &Facts<'_, '_>) -> Vec<String> {
     let beyond = facts.beyond;
     let mut lines = Vec::new();
-    if facts.is_about_nobody() && facts.findings.list.is_empty() {
+    if facts.diff.is_about_nobody() && facts.findings.list.is_empty() {
         lines.push(match &beyond.proof {
             Some(proof) => format!(
                 "There are no workloads on either side: the policies say the same of any pods there could be{}.",
