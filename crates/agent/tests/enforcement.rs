@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use palisade_agent::{Enforcement, Remembered, Wrote};
+use palisade_nftables::guard::Scope;
 use palisade_nftables::kernel::{Connection, Count, Kernel, KernelError};
 use palisade_nftables::program::{Chain, Program, TCP};
 
@@ -85,6 +86,40 @@ fn the_first_program_is_written_once_and_the_next_enforcer_leaves_it() {
     assert_eq!(wrote, Wrote::Nothing);
     assert_eq!((next.kernel().replaced.len(), next.kernel().patched), (0, 0));
     assert_eq!(next.remembered(), Some(remembered));
+}
+
+/// An enforcer that is killed during a change leaves its guard, which would go on refusing what is allowed since.
+#[test]
+fn the_guard_of_one_that_was_killed_goes_when_the_next_begins() {
+    let (_, mut force, _) = begin(&policy("web", 80), Heard::default(), None);
+    force.settle();
+    let remembered = force.remembered().unwrap();
+    for remembered in [Some(&remembered), None] {
+        let mut kernel = Heard { fake: std::mem::take(&mut force.kernel().fake), ..Heard::default() };
+        let guard = kernel.fake.program().unwrap().guard(&Scope::Everything);
+        kernel.raise_guard(&guard).unwrap();
+        let (_, next, wrote) = begin(&policy("web", 80), kernel, remembered);
+        force = next;
+        assert_eq!(wrote, if remembered.is_some() { Wrote::Nothing } else { Wrote::Replace });
+        assert_eq!(force.kernel().fake.guard(), None);
+    }
+}
+
+/// What one end of a connection loses and the other gains is changed behind a guard, which is gone afterwards.
+#[test]
+fn a_change_of_both_directions_leaves_no_guard() {
+    let both = |egress: &str, ingress: &str| {
+        format!(
+            "{PODS}---\n{{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{namespace: shop, name: all}}, spec: \
+             {{podSelector: {{}}, policyTypes: [Ingress, Egress], egress: [{egress}], ingress: [{ingress}]}}}}\n"
+        )
+    };
+    let (mut source, mut force, _) = begin(&both("{}", "{ports: [{port: 80}]}"), Heard::default(), None);
+    let deltas = source.take(&both("{ports: [{port: 80}]}", "{}"), "n1");
+    let done = force.follow(&deltas).unwrap();
+    assert_eq!((done.wrote, force.kernel().guarded), (Wrote::Patch, 1));
+    assert_eq!(force.kernel().fake.guard(), None);
+    assert_eq!(in_force(&mut force), *force.live().program());
 }
 
 #[test]

@@ -22,7 +22,7 @@ use palisade_model::cluster::{Namespace, Pod};
 use palisade_model::label::Labels;
 use palisade_nftables::compile::live::{Live, Wiring};
 use palisade_nftables::kernel::{Counts, Kernel, KernelError, Linux};
-use palisade_nftables::patch::Patch;
+use palisade_nftables::transition::Transition;
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::units::nanoseconds;
@@ -48,6 +48,8 @@ pub struct Times {
     /// How many elements moved in the largest patch, and how many patches were more than that.
     elements: usize,
     structural: usize,
+    /// How many needed a guard.
+    guarded: usize,
 }
 
 // === impl Node ===
@@ -65,8 +67,8 @@ impl Node {
         (Node { engine, view, live }, start.elapsed())
     }
 
-    /// From an event to the patch that goes to the kernel; nothing if the index is broken.
-    pub fn follow(&mut self, event: Event) -> Option<Patch> {
+    /// From an event to what is done to the kernel; nothing if the index is broken.
+    pub fn follow(&mut self, event: Event) -> Option<Transition> {
         let delta = self.engine.apply(event);
         let parts = self.view.follow_for(&delta, &[NODE]).ok()?;
         self.live.follow(&parts).ok()
@@ -90,7 +92,8 @@ pub fn run(count: usize, kernel: bool) -> io::Result<String> {
         let start = Instant::now();
         linux.replace(node.live.program(), &Counts::new()).map_err(refused)?;
         let loaded = start.elapsed();
-        let times = events(&mut node, count, &mut |patch| linux.patch(patch).map_err(refused))?;
+        let times =
+            events(&mut node, count, &mut |transition| linux.transition(transition).map_err(refused))?;
         Ok(table(&node, made, Some(loaded), &times))
     });
     tool::ip(None, &format!("netns delete {name}\n")).map_err(failed)?;
@@ -101,24 +104,26 @@ pub fn run(count: usize, kernel: bool) -> io::Result<String> {
 pub fn events(
     node: &mut Node,
     count: usize,
-    kernel: &mut dyn FnMut(&Patch) -> io::Result<()>,
+    kernel: &mut dyn FnMut(&Transition) -> io::Result<()>,
 ) -> io::Result<Vec<Times>> {
     let mut times = Vec::new();
     for (what, local, label) in
         [("a pod elsewhere starts, and goes", false, "app-2"), ("a pod here starts, and goes", true, "app-1")]
     {
-        let mut own = Times { what, all: Vec::with_capacity(2 * count), elements: 0, structural: 0 };
+        let mut own =
+            Times { what, all: Vec::with_capacity(2 * count), elements: 0, structural: 0, guarded: 0 };
         for at in 0..count {
             let number = u32::try_from(at).unwrap_or(0);
             let pod = pod(number % NAMESPACES, PODS + number, label, local);
             for event in [Event::Apply(Item::Pod(pod.clone())), Event::Delete(Item::Pod(pod).key())] {
                 let start = Instant::now();
-                let Some(patch) = node.follow(event) else { continue };
-                kernel(&patch)?;
+                let Some(transition) = node.follow(event) else { continue };
+                kernel(&transition)?;
                 own.all.push(start.elapsed());
-                own.elements = own.elements.max(patch.moves());
-                own.structural += usize::from(!patch.is_elements_only());
-                black_box(&patch);
+                own.elements = own.elements.max(transition.patch.moves());
+                own.structural += usize::from(!transition.patch.is_elements_only());
+                own.guarded += usize::from(transition.guard.is_some());
+                black_box(&transition);
             }
         }
         times.push(own);
@@ -146,17 +151,17 @@ fn table(node: &Node, made: Duration, loaded: Option<Duration>, times: &[Times])
     }
     let _ = writeln!(
         out,
-        "{:<36}{:>10}{:>10}{:>10}{:>12}{:>12}",
-        "event", "median", "p99", "max", "elements", "structural"
+        "{:<36}{:>10}{:>10}{:>10}{:>12}{:>12}{:>10}",
+        "event", "median", "p99", "max", "elements", "structural", "guarded"
     );
-    for Times { what, all, elements, structural } in times {
+    for Times { what, all, elements, structural, guarded } in times {
         let mut sorted: Vec<u64> =
             all.iter().map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)).collect();
         sorted.sort_unstable();
         let at = |part: usize| sorted.get(sorted.len() * part / 100).or(sorted.last()).copied().unwrap_or(0);
         let _ = writeln!(
             out,
-            "{what:<36}{:>10}{:>10}{:>10}{elements:>12}{structural:>12}",
+            "{what:<36}{:>10}{:>10}{:>10}{elements:>12}{structural:>12}{guarded:>10}",
             nanoseconds(at(50)),
             nanoseconds(at(99)),
             nanoseconds(at(100)),

@@ -9,8 +9,10 @@
 //! All but `kernel` is pure: programs are made, compared and tried without one.
 
 pub mod compile;
+pub mod guard;
 pub mod kernel;
 pub mod patch;
 pub mod program;
 pub mod text;
+pub mod transition;
 pub mod walk;

@@ -13,8 +13,14 @@ use crate::program::{
 /// The table that is ours. Nobody else's is ever touched.
 pub const TABLE: &str = "palisade";
 
+/// The table that stands beside ours while it changes ([`crate::guard`]).
+pub const GUARD: &str = "palisade_guard";
+
 /// How much is written to the kernel's log, of each rule that wants it.
 const LOGGED: &str = "10/second burst 20 packets";
+
+/// Where our chains stand among others at the same hook.
+const FILTER: &str = "filter";
 
 /// The longest comment that the kernel keeps.
 const COMMENT: usize = 120;
@@ -29,14 +35,36 @@ impl Program {
 
     /// The same, with counters that begin with these counts.
     pub fn replace_with(&self, counts: &Counts) -> String {
-        let table = Table { program: self, counts };
+        let table = Table { program: self, counts, name: TABLE };
         format!("add table inet {TABLE}\ndelete table inet {TABLE}\n{table}")
+    }
+
+    /// The transactions that make this the guard, one after the other. The kernel fills sets of ranges a moment after the rules that
+    /// look into them are in force, so what leads to these comes last: a guard must not refuse what it allows.
+    pub fn guard_texts(&self) -> Vec<String> {
+        let none = Counts::new();
+        let fresh = |program: &Program| {
+            let table = Table { program, counts: &none, name: GUARD };
+            format!("add table inet {GUARD}\ndelete table inet {GUARD}\n{table}")
+        };
+        if !self.sets.values().any(|set| set.interval) {
+            return vec![fresh(self)];
+        }
+        let mut inner = self.clone();
+        let mut bases = Program::default();
+        inner.chains.retain(|name, chain| {
+            if chain.hook.is_some() {
+                bases.chains.insert(name.clone(), chain.clone());
+            }
+            chain.hook.is_none()
+        });
+        vec![fresh(&inner), Table { program: &bases, counts: &none, name: GUARD }.to_string()]
     }
 }
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Table { program: self, counts: &Counts::new() }.fmt(f)
+        Table { program: self, counts: &Counts::new(), name: TABLE }.fmt(f)
     }
 }
 
@@ -44,13 +72,14 @@ impl fmt::Display for Program {
 struct Table<'a> {
     program: &'a Program,
     counts: &'a Counts,
+    name: &'static str,
 }
 
 // === impl Table ===
 
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "table inet {TABLE} {{")?;
+        writeln!(f, "table inet {} {{", self.name)?;
         for counter in &self.program.counters {
             writeln!(f, "\tcounter {counter} {{")?;
             if let Some(count) = self.counts.get(counter) {
@@ -63,7 +92,7 @@ impl fmt::Display for Table<'_> {
         }
         // A chain must be there before another goes to it: nft reads them all and then the rules.
         for (name, chain) in &self.program.chains {
-            write_chain(f, name, chain)?;
+            write_chain(f, name, chain, self.name)?;
         }
         writeln!(f, "}}")
     }
@@ -166,10 +195,12 @@ pub(crate) fn write_set(f: &mut impl Write, before: &str, name: &str, set: &Set)
     writeln!(f, "\t}}\n")
 }
 
-fn write_chain(f: &mut fmt::Formatter<'_>, name: &Name, chain: &Chain) -> fmt::Result {
+fn write_chain(f: &mut fmt::Formatter<'_>, name: &Name, chain: &Chain, table: &str) -> fmt::Result {
     writeln!(f, "\tchain {name} {{")?;
     if let Some(hook) = chain.hook {
-        writeln!(f, "\t\t{}", hook_text(hook))?;
+        // The guard comes first: then it can go as soon as the table behind it is the new one.
+        let priority = if table == GUARD { "filter - 1" } else { FILTER };
+        writeln!(f, "\t\t{}", hook_at(hook, priority))?;
     }
     for rule in &chain.rules {
         write_rule(f, "\t\t", rule)?;
@@ -178,12 +209,16 @@ fn write_chain(f: &mut fmt::Formatter<'_>, name: &Name, chain: &Chain) -> fmt::R
 }
 
 pub(crate) fn hook_text(hook: Hook) -> String {
+    hook_at(hook, FILTER)
+}
+
+fn hook_at(hook: Hook, priority: &str) -> String {
     let hook = match hook {
         Hook::Input => "input",
         Hook::Forward => "forward",
         Hook::Output => "output",
     };
-    format!("type filter hook {hook} priority filter; policy accept;")
+    format!("type filter hook {hook} priority {priority}; policy accept;")
 }
 
 fn write_rule(f: &mut impl Write, before: &str, rule: &Rule) -> fmt::Result {

@@ -70,21 +70,27 @@ const DEEPEST: usize = 16;
 impl Program {
     /// What becomes of a packet at a hook: it passes every base chain there unless one stops it.
     pub fn walk(&self, hook: Hook, packet: &Packet) -> Result<Walked, WalkError> {
-        let mut walk = Walk { program: self, packet, counters: Vec::new(), cost: (0, 0) };
-        for (name, chain) in &self.chains {
-            if chain.hook == Some(hook)
-                && let Some(verdict) = walk.chain(name, 0)?
-                && verdict != Verdict::Accept
-            {
-                return Ok(Walked { verdict, counters: walk.counters, cost: walk.cost });
-            }
-        }
-        Ok(Walked { verdict: Verdict::Accept, counters: walk.counters, cost: walk.cost })
+        Walk { program: self, next: None, packet, counters: Vec::new(), cost: (0, 0) }.hook(hook)
+    }
+
+    /// What becomes of a packet during the change to the next program: it has made so many lookups when that is committed, and
+    /// makes the others afterwards. It began before, so that its rules are those of this program.
+    pub fn walk_into(
+        &self,
+        next: &Program,
+        lookups: usize,
+        hook: Hook,
+        packet: &Packet,
+    ) -> Result<Walked, WalkError> {
+        let next = Some((next, lookups));
+        Walk { program: self, next, packet, counters: Vec::new(), cost: (0, 0) }.hook(hook)
     }
 }
 
 struct Walk<'a> {
     program: &'a Program,
+    /// The program that takes its place, and after how many lookups.
+    next: Option<(&'a Program, usize)>,
     packet: &'a Packet,
     counters: Vec<Name>,
     cost: (usize, usize),
@@ -93,12 +99,29 @@ struct Walk<'a> {
 // === impl Walk ===
 
 impl Walk<'_> {
+    fn hook(mut self, hook: Hook) -> Result<Walked, WalkError> {
+        let mut verdict = Verdict::Accept;
+        for (name, chain) in &self.program.chains {
+            if chain.hook == Some(hook)
+                && let Some(decided) = self.chain(name, 0)?
+                && decided != Verdict::Accept
+            {
+                verdict = decided;
+                break;
+            }
+        }
+        Ok(Walked { verdict, counters: self.counters, cost: self.cost })
+    }
+
     /// What a chain decides; nothing if it comes to its end.
     fn chain(&mut self, name: &Name, depth: usize) -> Result<Option<Verdict>, WalkError> {
         if depth >= DEEPEST {
             return Err(WalkError::Depth(name.clone()));
         }
-        let chain = self.program.chains.get(name).ok_or_else(|| WalkError::Chain(name.clone()))?;
+        // Chains and sets that are new are there before anything leads to them.
+        let new = || self.next.and_then(|(next, _)| next.chains.get(name));
+        let chain =
+            self.program.chains.get(name).or_else(new).ok_or_else(|| WalkError::Chain(name.clone()))?;
         for rule in &chain.rules {
             self.cost.0 += 1;
             let mut holds = true;
@@ -161,7 +184,12 @@ impl Walk<'_> {
         name: &Name,
         map: bool,
     ) -> Result<Option<Option<Verdict>>, WalkError> {
-        let set = self.program.sets.get(name).filter(|set| set.is_map == map);
+        let (first, second) = match self.next {
+            None => (self.program, self.program),
+            Some((next, lookups)) if self.cost.1 < lookups => (self.program, next),
+            Some((next, _)) => (next, self.program),
+        };
+        let set = first.sets.get(name).or_else(|| second.sets.get(name)).filter(|set| set.is_map == map);
         let set = set.ok_or_else(|| WalkError::Set(name.clone()))?;
         if fields.iter().map(|field| field.is_of()).ne(set.key.iter().copied()) {
             return Err(WalkError::Set(name.clone()));
@@ -220,4 +248,4 @@ impl Set {
 }
 
 /// A value that is after every other.
-const END: Value = Value::Interface(Interface::LAST);
+pub(crate) const END: Value = Value::Interface(Interface::LAST);

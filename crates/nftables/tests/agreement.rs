@@ -52,12 +52,12 @@ impl Follower {
 
     /// Takes what waits, all at once.
     fn follow(&mut self) {
-        let patch = self.live.follow(&std::mem::take(&mut self.waiting)).unwrap();
+        let patch = self.live.follow(&std::mem::take(&mut self.waiting)).unwrap().patch;
         self.take(&patch);
     }
 
     fn tidy(&mut self) {
-        let patch = self.live.tidy();
+        let patch = self.live.tidy().patch;
         self.take(&patch);
     }
 

@@ -8,11 +8,13 @@
 
 mod kernel_rig;
 
+use palisade_nftables::guard::Scope;
 use palisade_nftables::kernel::{Count, Counts, Fake, InForce, Kernel, KernelError, Linux};
 use palisade_nftables::patch::Patch;
 use palisade_nftables::program::{
     Chain, Elements, Field, FieldType, Hook, Key, Match, Name, Program, Rule, Set, Verdict,
 };
+use palisade_nftables::transition::Transition;
 
 use kernel_rig::{
     ADDRESS, ADDRESS6, Network, PORT, PROTOCOL, SOURCE, address, exact, interface, jump, name, nft, number,
@@ -33,6 +35,8 @@ trait Rig: Kernel {
     fn count(&mut self, counter: &str, packets: u64, bytes: u64);
     /// What is in the tables of others.
     fn others(&self) -> String;
+    /// Whether there is a guard.
+    fn is_guarded(&self) -> bool;
 }
 
 impl Rig for Fake {
@@ -55,6 +59,10 @@ impl Rig for Fake {
 
     fn others(&self) -> String {
         String::new()
+    }
+
+    fn is_guarded(&self) -> bool {
+        self.guard().is_some()
     }
 }
 
@@ -83,6 +91,10 @@ impl Rig for Linux {
     fn others(&self) -> String {
         let list = |family, table| run("nft", &["list", "table", family, table], "");
         list("ip", "palisade") + &list("inet", "other")
+    }
+
+    fn is_guarded(&self) -> bool {
+        run("nft", &["list", "tables"], "").lines().any(|line| line == "table inet palisade_guard")
     }
 }
 
@@ -117,6 +129,8 @@ contract!(
     other_tables_stay,
     jumps_are_as_deep_as_the_kernel_allows,
     without_a_table,
+    a_guard_comes_and_goes,
+    a_transition_is_its_patch_and_leaves_no_guard,
 );
 
 fn in_force(kernel: &mut impl Rig) -> InForce {
@@ -715,4 +729,55 @@ fn without_a_table(kernel: &mut impl Rig) {
         assert_eq!(sort(at_last(kernel, &patch)), Some(Sort::Drifted), "{patch:?}");
     }
     assert_eq!(kernel.read().unwrap(), None);
+}
+
+fn a_guard_comes_and_goes(kernel: &mut impl Rig) {
+    kernel.drop_guard().unwrap();
+    assert!(!kernel.is_guarded());
+    kernel.replace(&rich(), &Counts::new()).unwrap();
+    assert!(!kernel.is_guarded(), "replacing leaves none");
+    let before = in_force(kernel);
+    // With sets of ranges and without; the second takes the place of the first.
+    for guard in [
+        rich().guard(&Scope::Everything),
+        rich().guard(&Scope::Between([std::net::IpAddr::from([10, 0, 0, 1])].into())),
+    ] {
+        assert!(guard.counters.is_empty() && guard.dangling().is_none());
+        kernel.raise_guard(&guard).unwrap();
+        assert!(kernel.is_guarded());
+    }
+    assert!(!kernel.is_disturbed().unwrap(), "it is ours");
+    assert_eq!(in_force(kernel), before);
+    kernel.drop_guard().unwrap();
+    kernel.drop_guard().unwrap();
+    assert!(!kernel.is_guarded() && !kernel.is_disturbed().unwrap());
+    assert_eq!(in_force(kernel), before);
+    let mut wrong = rich().guard(&Scope::Everything);
+    wrong
+        .chains
+        .values_mut()
+        .for_each(|chain| chain.rules.push(Rule::new([], Verdict::Goto(name("nowhere")))));
+    assert_eq!(sort(kernel.raise_guard(&wrong)), Some(Sort::Refused));
+    assert!(!kernel.is_guarded());
+    kernel.raise_guard(&rich().guard(&Scope::Everything)).unwrap();
+    assert!(kernel.remove().unwrap());
+    assert!(!kernel.is_guarded(), "what is removed is removed whole");
+}
+
+fn a_transition_is_its_patch_and_leaves_no_guard(kernel: &mut impl Rig) {
+    let (one, two) = (rich(), richer());
+    kernel.replace(&one, &Counts::new()).unwrap();
+    let transition = Transition::between(&one, &two);
+    assert!(transition.guard.is_some());
+    kernel.transition(&transition).unwrap();
+    assert_elements(kernel, &two);
+    assert!(!kernel.is_guarded());
+    // What does not fit changes nothing, and leaves nothing either.
+    let before = in_force(kernel);
+    assert_eq!(sort(kernel.transition(&transition)), Some(Sort::Drifted));
+    assert_eq!(in_force(kernel), before);
+    assert!(!kernel.is_guarded());
+    kernel.transition(&Transition::default()).unwrap();
+    kernel.transition(&Transition::from(Patch::between(&two, &one))).unwrap();
+    assert_elements(kernel, &one);
 }

@@ -38,16 +38,17 @@ fn patched_is_replaced() {
                     let delta = engine.apply(Event::Apply(variants[dice.roll(variants.len())].clone()));
                     deltas.extend(view.follow_for(&delta, &["n0"]).unwrap());
                 }
-                let mut patch = live.follow(&deltas).unwrap();
-                if patch.is_empty() {
-                    patch = live.tidy();
+                let mut change = live.follow(&deltas).unwrap();
+                if change.patch.is_empty() {
+                    change = live.tidy();
                 }
+                let patch = &change.patch;
                 light += usize::from(patch.is_elements_only() && !patch.is_empty());
-                if let Err(error) = patched.patch(&patch) {
+                if let Err(error) = patched.transition(&change) {
                     panic!("seed {seed}, step {step}: {error}\n{}", patch.text());
                 }
-                fake.patch(&patch).unwrap();
-                program.follow(&patch).unwrap();
+                fake.transition(&change).unwrap();
+                program.follow(&change.patch).unwrap();
                 let read = patched.read().unwrap().unwrap();
                 assert!(read.elements == fake.read().unwrap().unwrap().elements, "seed {seed}, step {step}");
                 if step % 10 == 9 {

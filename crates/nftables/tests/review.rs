@@ -169,7 +169,7 @@ fn worlds_that_change_all_at_once() {
                 snapshot = Some(now);
             }
             for ((live, copy), waits) in lives.iter_mut().zip(&mut copies).zip(&waiting) {
-                let patch = live.follow(waits).unwrap();
+                let patch = live.follow(waits).unwrap().patch;
                 patched += usize::from(!patch.is_empty());
                 copy.follow(&patch).unwrap();
                 assert_eq!(copy, live.program());
@@ -180,7 +180,7 @@ fn worlds_that_change_all_at_once() {
             denied += refused;
             if step % if small { 20 } else { 6 } == 5 {
                 for ((live, copy), node) in lives.iter_mut().zip(&mut copies).zip(NODES) {
-                    copy.follow(&live.tidy()).unwrap();
+                    copy.follow(&live.tidy().patch).unwrap();
                     assert_eq!(*copy, compile(&source.view.part_of(node), node).program, "{what}");
                 }
             }

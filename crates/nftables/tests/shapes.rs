@@ -83,7 +83,7 @@ fn what_comes_by_a_pods_interface_with_another_address_is_forged() {
         }
     }
     // Another address comes by it now, and then nothing is known any more.
-    let patch = live.rewire([(wire, BTreeSet::from(["10.0.0.2".parse().unwrap()]))].into());
+    let patch = live.rewire([(wire, BTreeSet::from(["10.0.0.2".parse().unwrap()]))].into()).patch;
     assert!(patch.is_elements_only() && patch.moves() == 2, "{patch:?}");
     assert_eq!(said(live.program(), Hook::Forward, "10.0.0.1", Some(wire), false), forged);
     live.rewire(Wiring::new());

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use palisade_nftables::kernel::{Counts, Kernel, KernelError};
-use palisade_nftables::patch::Patch;
+use palisade_nftables::transition::Transition;
 
 use super::{Done, Enforcement, Wrote};
 use crate::connections::{Touched, is_denied};
@@ -19,7 +19,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 // === impl Enforcement ===
 
 impl<K: Kernel> Enforcement<K> {
-    pub(super) fn apply(&mut self, patch: &Patch) -> Done {
+    pub(super) fn apply(&mut self, transition: &Transition) -> Done {
+        let patch = &transition.patch;
         let touched = Touched::by(patch);
         let mut done = Done::default();
         if self.behind.is_some() {
@@ -31,7 +32,7 @@ impl<K: Kernel> Enforcement<K> {
             return done;
         }
         let begun = Instant::now();
-        match self.retrying(|kernel| kernel.patch(patch)) {
+        match self.retrying(|kernel| kernel.transition(transition)) {
             Ok(()) => {
                 done.took = begun.elapsed();
                 done.at = Some(Instant::now());

@@ -1,12 +1,12 @@
 //! A node's part of the view, in force in a kernel: put there, kept there, and repaired.
 //!
 //! ```text
-//!   View, deltas ──► Live ──► patch ──► apply ──► Kernel      in force, or as before; what it denies is cut
-//!                                         ▲
-//!                     timer ──► mend ─────┘                   what failed is tried again, what others did is undone
+//!   View, deltas ──► Live ──► transition ──► apply ──► Kernel      in force, or as before; what it denies is cut
+//!                                              ▲
+//!                          timer ──► mend ─────┘                   what failed is tried again, what others did is undone
 //! ```
 //!
-//! Every change is one patch: nobody meets half of it. Whatever does not work, what was in force stays.
+//! Every change is one transition: no packet passes that neither the old policy nor the new one lets through. Whatever does not work, what was in force stays.
 
 mod apply;
 mod mend;
@@ -19,8 +19,8 @@ use palisade_engine::delta::Delta;
 use palisade_engine::view::{OutOfStep, View};
 use palisade_nftables::compile::live::{Live, Wiring};
 use palisade_nftables::kernel::{Count, Counts, InForce, Kernel, KernelError};
-use palisade_nftables::patch::Patch;
 use palisade_nftables::program::{Name, Program};
+use palisade_nftables::transition::Transition;
 
 use crate::connections::Touched;
 use crate::counted::{self, Decider};
@@ -147,6 +147,8 @@ impl<K: Kernel> Enforcement<K> {
                 && program_digest(self.live.program()) == remembered.program
                 && same_elements(&found, self.live.program())
             {
+                // One that was killed during a change left its guard, which refuses what is allowed since.
+                self.retrying(Kernel::drop_guard)?;
                 self.structure = Some(found.structure);
                 self.succeeded();
             }
@@ -165,8 +167,8 @@ impl<K: Kernel> Enforcement<K> {
 
     /// Takes the next deltas of the node's part, as one change. If they do not fit, see [`Enforcement::anew`].
     pub fn follow(&mut self, deltas: &[Delta]) -> Result<Done, OutOfStep> {
-        let patch = self.live.follow(deltas)?;
-        Ok(self.apply(&patch))
+        let transition = self.live.follow(deltas)?;
+        Ok(self.apply(&transition))
     }
 
     /// The same, and other interfaces lead to pods, and the machine has other addresses: still one change.
@@ -176,37 +178,38 @@ impl<K: Kernel> Enforcement<K> {
         wiring: Wiring,
         own: BTreeSet<IpAddr>,
     ) -> Result<Done, OutOfStep> {
-        let patch = self.live.follow_wired(deltas, wiring)?;
-        Ok(self.apply_on(&patch, own))
+        let transition = self.live.follow_wired(deltas, wiring)?;
+        Ok(self.apply_on(&transition, own))
     }
 
     /// Takes another part of the view, of whatever epoch, in the place of the one there was.
     pub fn anew(&mut self, part: View, node: &str, wiring: Wiring, own: BTreeSet<IpAddr>) -> Done {
         let live = Live::new(part, node, wiring);
-        let patch = Patch::between(self.live.program(), live.program());
+        let transition = Transition::between(self.live.program(), live.program());
         self.live = live;
-        self.apply_on(&patch, own)
+        self.apply_on(&transition, own)
     }
 
     /// Applies a patch on a machine that has these addresses now.
-    fn apply_on(&mut self, patch: &Patch, own: BTreeSet<IpAddr>) -> Done {
+    fn apply_on(&mut self, transition: &Transition, own: BTreeSet<IpAddr>) -> Done {
         let moved = self.own != own;
         self.own = own;
-        let done = self.apply(patch);
+        let done = self.apply(transition);
         // What was somebody else's connection can be the machine's own now, and the other way round.
         if moved && done.failed.is_none() { self.cut(Touched::Anything, done) } else { done }
     }
 
     /// Other interfaces lead to pods now, or the machine has other addresses.
     pub fn rewire(&mut self, wiring: Wiring, own: BTreeSet<IpAddr>) -> Done {
-        let patch = if *self.live.wiring() == wiring { Patch::default() } else { self.live.rewire(wiring) };
-        self.apply_on(&patch, own)
+        let same = *self.live.wiring() == wiring;
+        let transition = if same { Transition::default() } else { self.live.rewire(wiring) };
+        self.apply_on(&transition, own)
     }
 
     /// Takes away what is only kept in case it is needed again soon.
     pub fn tidy(&mut self) -> Done {
-        let patch = self.live.tidy();
-        self.apply(&patch)
+        let transition = self.live.tidy();
+        self.apply(&transition)
     }
 
     /// Packets and bytes by who decided; what was last known, if the kernel does not say.

@@ -14,6 +14,8 @@ pub struct Heard {
     /// The counts of each table that was written as a whole.
     pub replaced: Vec<Counts>,
     pub patched: usize,
+    /// How many guards there were.
+    pub guarded: usize,
     /// How often connections were asked for.
     pub listed: usize,
     /// What is said instead of what is in force, the next times.
@@ -47,6 +49,15 @@ impl Kernel for Heard {
         self.fake.patch(patch)?;
         self.patched += 1;
         Ok(())
+    }
+
+    fn raise_guard(&mut self, guard: &Program) -> Result<(), KernelError> {
+        self.guarded += 1;
+        self.fake.raise_guard(guard)
+    }
+
+    fn drop_guard(&mut self) -> Result<(), KernelError> {
+        self.fake.drop_guard()
     }
 
     fn read(&mut self) -> Result<Option<InForce>, KernelError> {

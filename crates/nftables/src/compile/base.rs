@@ -14,6 +14,9 @@ use crate::program::{Chain, Elements, Field, FieldType, Hook, Match, Name, Rule,
 /// The counter of packets that came by an interface with an address that is not there.
 pub const FORGED: &str = "forged";
 
+/// The set of interfaces that lead to pods.
+pub(crate) const WIRES: &str = "wires";
+
 /// Why a packet of TCP that opens no connection and belongs to none is dropped.
 pub(super) const REST: &str = "what is left of a connection that was cut";
 
@@ -39,7 +42,7 @@ impl Live {
             }
         }
         if !self.wiring.is_empty() {
-            add("wires".into(), vec![FieldType::Interface], false, "interfaces that lead to pods");
+            add(WIRES.into(), vec![FieldType::Interface], false, "interfaces that lead to pods");
         }
     }
 
@@ -67,7 +70,7 @@ impl Live {
                 let (wire, source) = (Field::InterfaceIn, Field::Source(family));
                 forged.push(Rule {
                     matches: vec![
-                        Match::In(vec![wire], "wires".into()),
+                        Match::In(vec![wire], WIRES.into()),
                         Match::NotIn(vec![wire, source], wired(family)),
                     ],
                     counter: Some(FORGED.into()),
@@ -159,14 +162,14 @@ impl Live {
                 }
             }
         }
-        self.edit.fill(&"wires".into(), wires);
+        self.edit.fill(&WIRES.into(), wires);
         for (family, pairs) in pairs {
             self.edit.fill(&wired(family), pairs);
         }
     }
 }
 
-fn dispatch(direction: Direction, family: Family) -> Name {
+pub(super) fn dispatch(direction: Direction, family: Family) -> Name {
     match direction {
         Direction::Egress => format!("from_pod{}", number(family)).into(),
         Direction::Ingress => format!("to_pod{}", number(family)).into(),

@@ -25,6 +25,8 @@ pub(crate) struct Chains<'a> {
     pub(crate) edit: &'a mut Edit,
     pub(crate) counted: &'a mut BTreeMap<Name, Counted>,
     pub(crate) list: &'a List,
+    /// What each chain that is made lets through, for whoever compares them.
+    pub(crate) behaviours: &'a mut BTreeMap<Name, Behaviour>,
 }
 
 // === impl Chains ===
@@ -32,6 +34,12 @@ pub(crate) struct Chains<'a> {
 impl Chains<'_> {
     /// The chain of a behaviour.
     pub(crate) fn behaviour(&mut self, behaviour: &Behaviour) -> Name {
+        let name = self.chain_of(behaviour);
+        self.behaviours.entry(name.clone()).or_insert_with(|| behaviour.clone());
+        name
+    }
+
+    fn chain_of(&mut self, behaviour: &Behaviour) -> Name {
         let mut rules = Vec::new();
         for family in FAMILIES {
             self.icmp(behaviour, family, &mut rules);

@@ -14,6 +14,7 @@ use palisade_model::traffic::{PortRange, Protocol};
 use self::pieces::{PROTOCOLS, Piece, is_meant, merge_sources};
 
 mod pieces;
+mod within;
 
 /// What becomes of a connection in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,10 +1,13 @@
 //! Changes to a program, noted down: what they come to is a patch.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::mem;
+use std::net::IpAddr;
 
+use crate::guard::Reachable;
 use crate::patch::Patch;
-use crate::program::{Chain, Elements, Key, Name, Program, Set, Verdict};
+use crate::program::{Chain, Elements, Key, Name, Program, Set, Value, Verdict};
+use crate::walk::END;
 
 /// A program that is being changed. What was before is noted at the first touch, so that what is changed back is no change.
 #[derive(Debug, Default)]
@@ -16,6 +19,14 @@ pub(crate) struct Edit {
     counters: BTreeMap<Name, bool>,
     /// What was there for a key, of sets that were there.
     elements: BTreeMap<Name, BTreeMap<Key, Option<Option<Verdict>>>>,
+}
+
+/// An element that is not what it was.
+pub(crate) struct Changed<'a> {
+    pub(crate) set: &'a Name,
+    pub(crate) key: &'a Key,
+    pub(crate) before: Option<&'a Option<Verdict>>,
+    pub(crate) now: Option<&'a Option<Verdict>>,
 }
 
 // === impl Edit ===
@@ -96,28 +107,7 @@ impl Edit {
     /// Takes away whatever no base chain leads to, but for these chains.
     pub(crate) fn collect(&mut self, kept: &[Name]) {
         let program = &self.program;
-        let bases = program.chains.iter().filter(|(name, chain)| chain.hook.is_some() || kept.contains(name));
-        let mut open: Vec<&Name> = bases.map(|(name, _)| name).collect();
-        let mut chains: BTreeSet<&Name> = open.iter().copied().collect();
-        let (mut sets, mut counters) = (BTreeSet::new(), BTreeSet::new());
-        while let Some(chain) = open.pop().and_then(|name| program.chains.get(name)) {
-            for rule in &chain.rules {
-                counters.extend(&rule.counter);
-                let mut lead = |to| {
-                    if chains.insert(to) {
-                        open.push(to);
-                    }
-                };
-                rule.verdict.chain().into_iter().for_each(&mut lead);
-                for set in rule.sets() {
-                    if sets.insert(set) {
-                        let elements =
-                            program.sets.get(set).into_iter().flat_map(|set| set.elements.values());
-                        elements.flatten().filter_map(Verdict::chain).for_each(&mut lead);
-                    }
-                }
-            }
-        }
+        let Reachable { chains, sets, counters } = program.reachable(kept);
         let no_chains: Vec<Name> =
             program.chains.keys().filter(|name| !chains.contains(name)).cloned().collect();
         let no_sets: Vec<Name> = program.sets.keys().filter(|name| !sets.contains(name)).cloned().collect();
@@ -134,6 +124,73 @@ impl Edit {
             self.program.counters.remove(&name);
             self.counters.entry(name).or_insert(true);
         }
+    }
+
+    /// The chain as it was before this change.
+    pub(crate) fn chain_before(&self, name: &Name) -> Option<&Chain> {
+        match self.chains.get(name) {
+            Some(before) => before.as_ref(),
+            None => self.program.chains.get(name),
+        }
+    }
+
+    /// Chains that were there and have other rules now, as they were.
+    pub(crate) fn changed_chains(&self) -> impl Iterator<Item = (&Name, &Chain)> {
+        let before = self.chains.iter().filter_map(|(name, before)| Some((name, before.as_ref()?)));
+        before.filter(|(name, before)| self.program.chains.get(*name).is_some_and(|now| now != *before))
+    }
+
+    /// Elements of sets that stay which are others now: what was there before, and what is now.
+    pub(crate) fn changed_elements(&self) -> impl Iterator<Item = Changed<'_>> {
+        self.elements.iter().flat_map(|(name, keys)| {
+            let set = self.program.sets.get(name);
+            keys.iter().filter_map(move |(key, before)| {
+                let changed =
+                    Changed { set: name, key, before: before.as_ref(), now: set?.elements.get(key) };
+                (changed.before != changed.now).then_some(changed)
+            })
+        })
+    }
+
+    /// The addresses that are in other sets now, or in sets that are gone.
+    pub(crate) fn moved_addresses(&self) -> impl Iterator<Item = IpAddr> {
+        let keys = self.elements.values().flat_map(BTreeMap::keys);
+        keys.filter_map(|key| match key.as_slice() {
+            [(Value::Address(first), Value::Address(last))] if first == last => Some(*first),
+            _ => None,
+        })
+    }
+
+    /// The element that held an address before this change, and the one that does now. A set that has been taken away is still
+    /// there for a packet that looks into it, with what was in it.
+    pub(crate) fn held(
+        &self,
+        name: &Name,
+        address: IpAddr,
+    ) -> (Option<&Option<Verdict>>, Option<&Option<Verdict>>) {
+        let key = vec![(Value::Address(address), Value::Address(address))];
+        let noted = self.elements.get(name);
+        let set = self.program.sets.get(name);
+        if let Some(before) = noted.and_then(|keys| keys.get(&key)) {
+            let before = before.as_ref();
+            return (before, set.map_or(before, |set| set.elements.get(&key)));
+        }
+        let found = match set {
+            // Ranges of one field do not overlap: only the last that begins before the address can hold it.
+            Some(set) if set.interval => {
+                let before = set.elements.range(..=vec![(Value::Address(address), END)]).next_back();
+                before.filter(|(key, _)| holds(key, address))
+            }
+            Some(set) => set.elements.get_key_value(&key),
+            None => None,
+        };
+        let found = found.map(|(_, verdict)| verdict);
+        let was = || {
+            let keys = noted.into_iter().flatten();
+            keys.filter(|(key, _)| holds(key, address)).find_map(|(_, before)| before.as_ref())
+        };
+        let found = if set.is_none() { was() } else { found };
+        (found, found)
     }
 
     /// What has changed since this was last asked.
@@ -181,4 +238,9 @@ impl Edit {
         }
         patch
     }
+}
+
+fn holds(key: &Key, address: IpAddr) -> bool {
+    let address = Value::Address(address);
+    matches!(key.as_slice(), [(first, last)] if *first <= address && address <= *last)
 }

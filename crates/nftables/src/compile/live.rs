@@ -16,13 +16,14 @@ use smol_str::SmolStr;
 
 use super::Counted;
 use super::base::loose;
+use super::decide::Behaviour;
 use super::edit::Edit;
 use super::index::{Index, is_own, tells_peers};
 use super::layers::Everybody;
 use super::lists::{Listed, Shared};
 use super::names::Names;
-use crate::patch::Patch;
 use crate::program::{Interface, Name, Program};
+use crate::transition::Transition;
 
 /// Which interfaces of a machine lead to pods, and which addresses may come by each: whatever else does is forged.
 pub type Wiring = BTreeMap<Interface, BTreeSet<IpAddr>>;
@@ -56,6 +57,10 @@ pub struct Live {
     /// Lists whose chains are to be made again, and whether anything else about chains has changed.
     pub(super) stale: BTreeSet<Name>,
     pub(super) structural: bool,
+    /// What each chain behind a list lets through: whether one lets through less than another.
+    pub(super) behaviours: BTreeMap<Name, Behaviour>,
+    /// The lists that look into each set; those that are gone stay until the change that took them away is made.
+    pub(super) readers: BTreeMap<Name, BTreeSet<Name>>,
 }
 
 /// What deltas have touched.
@@ -96,6 +101,8 @@ impl Live {
             node_lists: BTreeMap::new(),
             stale: BTreeSet::new(),
             structural: true,
+            behaviours: BTreeMap::new(),
+            readers: BTreeMap::new(),
         };
         let mut touched = Touched::default();
         for change in &part.as_delta().changes {
@@ -105,7 +112,7 @@ impl Live {
         live.base_sets();
         live.wire();
         live.take(touched);
-        live.edit.patch();
+        live.transition();
         live
     }
 
@@ -140,29 +147,43 @@ impl Live {
         &self.wiring
     }
 
-    /// Takes the next deltas of the node's part: one patch, so that nobody sees them half done. If one does not fit nothing can
-    /// be said any more: begin anew.
-    pub fn follow(&mut self, deltas: &[Delta]) -> Result<Patch, OutOfStep> {
+    /// Takes the next deltas of the node's part as one change. If one does not fit nothing can be said any more: begin anew.
+    pub fn follow(&mut self, deltas: &[Delta]) -> Result<Transition, OutOfStep> {
         let mut touched = Touched::default();
         let (index, names, node) = (&mut self.index, &mut self.names, self.node.as_str());
         for delta in deltas {
             self.view.follow_with(delta, |view, change| touched.note(view, change, index, names, node))?;
         }
         self.take(touched);
-        Ok(self.edit.patch())
+        Ok(self.transition())
     }
 
-    /// The same, and other interfaces lead to pods: one patch, so that no address may come without its rules.
-    pub fn follow_wired(&mut self, deltas: &[Delta], wiring: Wiring) -> Result<Patch, OutOfStep> {
+    /// Ends a change: what is to be done to the kernel for it.
+    fn transition(&mut self) -> Transition {
+        let guard = self.needs_guard().map(|scope| self.edit.program().guard(&scope));
+        let patch = self.edit.patch();
+        let program = self.edit.program();
+        if !patch.is_elements_only() {
+            self.behaviours.retain(|chain, _| program.chains.contains_key(chain));
+            for lists in self.readers.values_mut() {
+                lists.retain(|list| self.lists.contains_key(list));
+            }
+            self.readers.retain(|_, lists| !lists.is_empty());
+        }
+        Transition { patch, guard }
+    }
+
+    /// The same, and other interfaces lead to pods: one change, so that no address may come without its rules.
+    pub fn follow_wired(&mut self, deltas: &[Delta], wiring: Wiring) -> Result<Transition, OutOfStep> {
         self.set_wiring(wiring);
         self.follow(deltas)
     }
 
-    /// Other interfaces lead to pods now, or to others.
-    pub fn rewire(&mut self, wiring: Wiring) -> Patch {
+    /// Updates the interfaces that lead to pods.
+    pub fn rewire(&mut self, wiring: Wiring) -> Transition {
         self.set_wiring(wiring);
         self.finish();
-        self.edit.patch()
+        self.transition()
     }
 
     fn set_wiring(&mut self, wiring: Wiring) {
@@ -176,10 +197,10 @@ impl Live {
     }
 
     /// Takes away what is kept in case it is needed again soon. After this, the program is the one from scratch.
-    pub fn tidy(&mut self) -> Patch {
+    pub fn tidy(&mut self) -> Transition {
         self.structural = true;
         self.finish();
-        self.edit.patch()
+        self.transition()
     }
 
     fn take(&mut self, mut touched: Touched) {
@@ -259,6 +280,7 @@ impl Live {
         let program = self.edit.program();
         self.counted.retain(|name, _| program.counters.contains(name));
         self.structural = false;
+        self.note_readers();
     }
 }
 

@@ -17,7 +17,7 @@
 //!                                           └───────────────────► chains, base ─► edit ─► program, patch
 //! ```
 
-mod base;
+pub(crate) mod base;
 mod chains;
 mod classify;
 mod decide;
@@ -26,6 +26,7 @@ mod index;
 mod layers;
 mod lists;
 pub mod live;
+mod mixture;
 mod names;
 
 use std::collections::{BTreeMap, BTreeSet};

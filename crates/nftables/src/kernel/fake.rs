@@ -18,6 +18,7 @@ const DEEPEST: usize = 16;
 #[derive(Debug, Default)]
 pub struct Fake {
     program: Option<Program>,
+    guard: Option<Program>,
     counts: Counts,
     connections: BTreeSet<Connection>,
     failures: VecDeque<KernelError>,
@@ -35,6 +36,11 @@ impl Fake {
     /// What is in our table.
     pub fn program(&self) -> Option<&Program> {
         self.program.as_ref()
+    }
+
+    /// What is in the table beside ours.
+    pub fn guard(&self) -> Option<&Program> {
+        self.guard.as_ref()
     }
 
     /// The next calls fail, one with each of these, and do nothing.
@@ -72,14 +78,11 @@ impl Fake {
 impl Kernel for Fake {
     fn replace(&mut self, program: &Program, counts: &Counts) -> Result<(), KernelError> {
         self.fails()?;
-        if let Some(dangling) = program.dangling() {
-            return Err(KernelError::Refused(dangling));
-        }
-        check_sets(&program.sets)?;
-        check_depth(program)?;
+        check(program)?;
         let count = |name: &Name| self.counts.get(name).or(counts.get(name)).copied().unwrap_or_default();
         self.counts = program.counters.iter().map(|name| (name.clone(), count(name))).collect();
         self.program = Some(program.clone());
+        self.guard = None;
         Ok(())
     }
 
@@ -93,6 +96,19 @@ impl Kernel for Fake {
         self.program = Some(patched(program.clone(), patch)?);
         self.counts.extend(patch.counters.iter().map(|name| (name.clone(), Count::default())));
         self.counts.retain(|name, _| !patch.no_counters.contains(name));
+        Ok(())
+    }
+
+    fn raise_guard(&mut self, guard: &Program) -> Result<(), KernelError> {
+        self.fails()?;
+        check(guard)?;
+        self.guard = Some(guard.clone());
+        Ok(())
+    }
+
+    fn drop_guard(&mut self) -> Result<(), KernelError> {
+        self.fails()?;
+        self.guard = None;
         Ok(())
     }
 
@@ -115,6 +131,7 @@ impl Kernel for Fake {
     fn remove(&mut self) -> Result<bool, KernelError> {
         self.fails()?;
         self.counts.clear();
+        self.guard = None;
         Ok(self.program.take().is_some())
     }
 
@@ -132,6 +149,15 @@ impl Kernel for Fake {
         self.fails()?;
         Ok(mem::take(&mut self.disturbed))
     }
+}
+
+/// Whether the kernel would take a whole program.
+fn check(program: &Program) -> Result<(), KernelError> {
+    if let Some(dangling) = program.dangling() {
+        return Err(KernelError::Refused(dangling));
+    }
+    check_sets(&program.sets)?;
+    check_depth(program)
 }
 
 /// A program after a patch, or why the kernel would not take it.

@@ -32,6 +32,7 @@ pub use linux::Linux;
 
 use crate::patch::Patch;
 use crate::program::{Elements, Name, Program};
+use crate::transition::Transition;
 
 /// A kernel, as far as we need one.
 pub trait Kernel {
@@ -42,6 +43,23 @@ pub trait Kernel {
     /// Does what a patch says, all at once. What goes may stay for a while, where nothing leads to it and nobody reads of it
     /// ([`Kernel::tidy`]); if it cannot go, that is said then.
     fn patch(&mut self, patch: &Patch) -> Result<(), KernelError>;
+
+    /// Applies a patch behind its guard, if it has one: every state that a packet can meet lets through at most what the programs
+    /// of before and after let through.
+    fn transition(&mut self, transition: &Transition) -> Result<(), KernelError> {
+        let Some(guard) = &transition.guard else { return self.patch(&transition.patch) };
+        self.raise_guard(guard)?;
+        let patched = self.patch(&transition.patch);
+        // A guard that stays would go on refusing what the next change allows.
+        let dropped = self.drop_guard();
+        patched.and(dropped)
+    }
+
+    /// Loads a second table beside ours, in the place of one that may be there, and returns when every packet meets it.
+    fn raise_guard(&mut self, guard: &Program) -> Result<(), KernelError>;
+
+    /// Removes the second table, if there is one: of ours, or of an enforcer that was killed.
+    fn drop_guard(&mut self) -> Result<(), KernelError>;
 
     /// Takes away what patches have left behind. It takes a moment, so that it is for when there is time; before somebody else
     /// reads the table.
@@ -55,7 +73,7 @@ pub trait Kernel {
     /// What has been counted; empty if there is no table.
     fn counts(&mut self) -> Result<Counts, KernelError>;
 
-    /// Takes our table away. Says whether there was one.
+    /// Takes our table away, and a guard. Says whether the table was there.
     fn remove(&mut self) -> Result<bool, KernelError>;
 
     /// The connections that the kernel knows.

@@ -36,13 +36,13 @@ pub(crate) fn end(socket: &mut Socket, messages: &mut Messages) {
     messages.begin(END, REQUEST, socket.next(), 0, SUBSYSTEM);
 }
 
-/// Does something to our table as a whole, if there is one.
-pub(crate) fn change(socket: &mut Socket, kind: u16) -> Result<(), Errno> {
+/// Does something to one of our tables as a whole, if it is there.
+pub(crate) fn change(socket: &mut Socket, kind: u16, table: &str) -> Result<(), Errno> {
     let mut messages = Messages::default();
     let first = begin(socket, &mut messages);
     let last = socket.next();
     messages.begin(kind, REQUEST | ACK, last, INET, 0);
-    messages.name(OF_TABLE, TABLE);
+    messages.name(OF_TABLE, table);
     end(socket, &mut messages);
     socket.ask(messages, first, last)
 }

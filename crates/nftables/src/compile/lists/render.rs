@@ -44,8 +44,13 @@ impl Live {
                 rules.push(Rule::new([Match::In(vec![field], set)], Verdict::Goto(to.clone())));
             }
         }
-        let mut chains =
-            Chains { view: &self.view, edit: &mut self.edit, counted: &mut self.counted, list: &listed.list };
+        let mut chains = Chains {
+            view: &self.view,
+            edit: &mut self.edit,
+            counted: &mut self.counted,
+            list: &listed.list,
+            behaviours: &mut self.behaviours,
+        };
         let classifier = listed.classifier.as_ref().and_then(|own| self.classifiers.get(own));
         let classifier = classifier.map(|shared| &shared.classifier);
         let mut closed = classifier.is_some_and(Classifier::is_too_much);

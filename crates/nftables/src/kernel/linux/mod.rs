@@ -10,6 +10,7 @@
 //! Everything happens in the network namespace of the calling thread: one `Linux` belongs to one namespace.
 
 mod apply;
+mod guard;
 mod replace;
 mod talk;
 
@@ -21,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
+use crate::guard::Scope;
 use crate::kernel::elements;
 use crate::kernel::features::{Features, Version};
 use crate::kernel::netlink::Socket;
@@ -126,9 +128,9 @@ impl Linux {
         Ok(watch.as_fd())
     }
 
-    fn exists(&mut self) -> Result<bool, KernelError> {
+    fn exists(&mut self, table: &'static str) -> Result<bool, KernelError> {
         self.talk("cannot ask for our table", |socket| {
-            let found = socket.get(GET_TABLE, INET, |request| request.name(OF_TABLE, TABLE), |_| Some(()));
+            let found = socket.get(GET_TABLE, INET, |request| request.name(OF_TABLE, table), |_| Some(()));
             match found {
                 Err(Errno::NOENT) => Ok(false),
                 other => other.map(|()| true),
@@ -153,7 +155,7 @@ impl Linux {
 
     /// What is in our table, if nobody changes it meanwhile.
     fn try_read(&mut self) -> Result<Option<InForce>, KernelError> {
-        if !self.exists()? {
+        if !self.exists(TABLE)? {
             self.shapes = None;
             return Ok(None);
         }
@@ -184,15 +186,14 @@ impl Kernel for Linux {
         if let Some(dangling) = program.dangling() {
             return Err(KernelError::Refused(dangling));
         }
-        for _ in 0..TRIES {
-            match self.replace_in_place(program, counts) {
-                // It is another than the one that was looked at.
-                Err(KernelError::Drifted(_)) => {}
-                Ok(false) => break,
-                other => return other.map(|_| ()),
-            }
+        // What is there now is not known in every detail, so the guard is all of what comes. Where there is nothing, nothing is
+        // refused that could be let through by mistake.
+        if self.exists(TABLE)? {
+            self.load_guard(&program.guard(&Scope::Everything))?;
         }
-        self.replace_table(program, counts)
+        let replaced = self.replace_behind_guard(program, counts);
+        let dropped = self.unload_guard();
+        replaced.and(dropped)
     }
 
     fn patch(&mut self, patch: &Patch) -> Result<(), KernelError> {
@@ -208,6 +209,14 @@ impl Kernel for Linux {
             Err(KernelError::Busy(_)) => Ok(()),
             other => other,
         }
+    }
+
+    fn raise_guard(&mut self, guard: &Program) -> Result<(), KernelError> {
+        self.load_guard(guard)
+    }
+
+    fn drop_guard(&mut self) -> Result<(), KernelError> {
+        self.unload_guard()
     }
 
     fn tidy(&mut self) -> Result<(), KernelError> {
@@ -239,9 +248,10 @@ impl Kernel for Linux {
     }
 
     fn remove(&mut self) -> Result<bool, KernelError> {
+        self.unload_guard()?;
         let removed = self.change(ToldBy::Either, |linux| {
             let removed =
-                linux.talk("cannot remove our table", |socket| tables::change(socket, DELETE_TABLE));
+                linux.talk("cannot remove our table", |socket| tables::change(socket, DELETE_TABLE, TABLE));
             (linux.socket.as_ref().map_or(0, Socket::port), removed)
         });
         self.shapes = None;

@@ -11,20 +11,33 @@ use crate::kernel::shape::Shape;
 use crate::kernel::{Counts, Kernel, KernelError, elements, listing};
 use crate::patch::Patch;
 use crate::program::{Chain, Elements, Hook, Name, Program, Set};
-use crate::text::{hook_text, write_set};
+use crate::text::{TABLE, hook_text, write_set};
 
-use super::Linux;
 use super::apply::{count_elements, wait_for_packets};
+use super::{Linux, TRIES};
 
 // === impl Linux ===
 
 impl Linux {
-    /// Makes the table that is there the one for a program. Says whether that can be.
-    pub(super) fn replace_in_place(
+    /// Makes the table the one for a program, in place if that can be.
+    pub(super) fn replace_behind_guard(
         &mut self,
         program: &Program,
         counts: &Counts,
-    ) -> Result<bool, KernelError> {
+    ) -> Result<(), KernelError> {
+        for _ in 0..TRIES {
+            match self.replace_in_place(program, counts) {
+                // It is another than the one that was looked at.
+                Err(KernelError::Drifted(_)) => {}
+                Ok(false) => break,
+                other => return other.map(|_| ()),
+            }
+        }
+        self.replace_table(program, counts)
+    }
+
+    /// Makes the table that is there the one for a program. Says whether that can be.
+    fn replace_in_place(&mut self, program: &Program, counts: &Counts) -> Result<bool, KernelError> {
         let Some(found) = self.found(program)? else { return Ok(false) };
         let mut patch = Patch::between(&found, program);
         // Which rules they have is not known.
@@ -48,7 +61,7 @@ impl Linux {
     }
 
     /// Makes the table anew.
-    pub(super) fn replace_table(&mut self, program: &Program, counts: &Counts) -> Result<(), KernelError> {
+    fn replace_table(&mut self, program: &Program, counts: &Counts) -> Result<(), KernelError> {
         let done = self.transaction(&program.replace_with(counts), count_elements(&program.sets));
         self.shapes = None;
         match done {
@@ -74,7 +87,7 @@ impl Linux {
     /// What is in our table, as far as it matters for this program: chains without their rules, and elements of the sets that stay.
     /// Nothing if there is no table, or one that cannot become the one for this program.
     fn found(&mut self, program: &Program) -> Result<Option<Program>, KernelError> {
-        if !self.exists()? {
+        if !self.exists(TABLE)? {
             return Ok(None);
         }
         let listing = match self.listing() {
