@@ -6,71 +6,136 @@
 mod judge;
 #[path = "../../engine/tests/pool/mod.rs"]
 mod pool;
-#[path = "../../engine/tests/universe/mod.rs"]
-mod universe;
 #[path = "../../engine/tests/walk/mod.rs"]
 mod walk;
 #[path = "../../engine/tests/world/mod.rs"]
 mod world;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use palisade_model::address::Block;
+use palisade_analysis::reach::Reach;
+use palisade_analysis::reach::cells::{CellId, Cells};
+use palisade_analysis::reach::cuts::Cuts;
+use palisade_model::address::{Block, Family};
 use palisade_model::cluster::{Node, Pod};
+use palisade_model::evaluate::evaluate;
+use palisade_model::flow::{Flow, Party, Who};
 use palisade_model::label::Labels;
+use palisade_model::options::Options;
 use palisade_model::policy::{
-    Action, Direction, Isolation, Peer, Peers, Placement, TrafficMatch, TrafficMatches,
+    Action, Direction, Peer, Peers, Placement, PodSet, Priority, Tier, TrafficMatch, TrafficMatches,
 };
 use palisade_model::snapshot::Snapshot;
+use palisade_model::trace::Verdict;
 use palisade_model::traffic::{PortRange, Protocol};
+use palisade_testing::cases::{About, Parts, cases, isolation, policy};
+use palisade_testing::forms::{self, ACTIONS};
+use palisade_testing::random::Generator;
+use palisade_testing::universe::{all_ends, all_traffic, objects, options, traffic};
 
 use judge::{Ask, agrees};
 use pool::{Dice, pool, some};
-use universe::{cluster, everybody, peers, policy, rule, subjects, tier, traffic};
-use world::{State, objects, options};
 
-const ACTIONS: [Action; 4] = [Action::Allow, Action::Deny, Action::Reject, Action::Pass];
+fn tier(number: u8) -> Placement {
+    Placement::Tier { tier: Tier::Fixed(number, "fixed"), priority: Priority(5.0) }
+}
 
-fn state(items: impl IntoIterator<Item = palisade_engine::Item>) -> State {
-    items.into_iter().map(|item| (item.key(), item)).collect()
+/// What the sets of traffic say about one connection.
+fn verdict(reach: &Reach<'_>, cuts: &Cuts, cells: &mut Cells, flow: &Flow) -> Verdict {
+    let class = |party: Party| match party.who {
+        Who::Outside => {
+            let address = party.address.unwrap();
+            let mut all = reach.outside().enumerate();
+            let holds = |interval| {
+                let (first, last) = cuts.interval(reach.family(), interval);
+                first <= address && address <= last
+            };
+            all.find(|(interval, _)| holds(*interval)).unwrap().1
+        }
+        who => reach.classes_of(who).find(|(_, address)| *address == party.address).unwrap().0,
+    };
+    let (from, to) = (flow.source.who, flow.destination.who);
+    let (source, destination) = (class(flow.source), class(flow.destination));
+    let near = from != Who::Outside && to != Who::Outside;
+    let cell = match near {
+        true if reach.is_itself(from, to) => CellId::ALL,
+        true if reach.is_own_node(from, to) => reach.side(Direction::Egress, source, destination),
+        _ => reach.cell(source, destination, cells),
+    };
+    let place = cells.traffics.line().place(flow.traffic, reach.family() == Family::V6);
+    let cell = cells.get(cell);
+    let holds = |set| cells.traffics.set(set).contains(place);
+    match (holds(cell.allow), holds(cell.reject)) {
+        (true, false) => Verdict::Allow,
+        (false, true) => Verdict::Reject,
+        (false, false) => Verdict::Deny,
+        (true, true) => panic!("allowed and rejected: {flow:?}"),
+    }
+}
+
+/// Compares these connections, but for those through services, which sets of traffic are not about. Returns their count.
+fn agrees_on(snapshot: &Snapshot, flows: &[Flow], options: &Options) -> usize {
+    let cuts = Cuts::of([snapshot]);
+    let mut cells = Cells::new(cuts.line().clone());
+    let reach =
+        [Family::V4, Family::V6].map(|family| Reach::new(snapshot, options, family, &cuts, &mut cells));
+    let mut asked = 0;
+    for flow in flows {
+        let outside = flow.source.who == Who::Outside && flow.destination.who == Who::Outside;
+        if flow.via.is_some() || outside {
+            continue;
+        }
+        let six = flow.source.address.or(flow.destination.address).is_some_and(|address| address.is_ipv6());
+        let said = verdict(&reach[usize::from(six)], &cuts, &mut cells, flow);
+        let plain = evaluate(snapshot, flow, options);
+        assert_eq!(said, plain.verdict, "{plain:#?}\n{:#?}", snapshot.policies());
+        asked += 1;
+    }
+    asked
 }
 
 #[test]
-fn every_peer_with_every_traffic_in_either_direction() {
+fn one_rule_of_every_form_in_every_stage() {
     let mut asked = 0;
-    let ends =
-        || peers().into_iter().flat_map(|peers| traffic().into_iter().map(move |t| (peers.clone(), t)));
-    let all = ends().flat_map(|end| Direction::BOTH.map(|direction| (end.clone(), direction)));
-    for (at, ((peers, traffic), direction)) in all.enumerate() {
-        // Stages, actions and options take turns.
-        let (stage, action) = (at % 6, ACTIONS[at / 6 % 4]);
-        let mut state = state(cluster());
-        let mut put = |item: palisade_engine::Item| drop(state.insert(item.key(), item));
-        let subjects = everybody();
-        let end = (peers, traffic);
-        match [10, 251, 253, 254, 0].get(stage) {
-            Some(number) => {
-                let rules = vec![rule(direction, &subjects, action, end)];
-                put(policy("p", tier(*number, 5.0), Vec::new(), rules));
-            }
-            None => {
-                let isolation = Isolation { subjects: Arc::clone(&subjects), direction };
-                let rules = vec![rule(direction, &subjects, Action::Allow, end)];
-                put(policy("p", Placement::Union, vec![isolation], rules));
-            }
-        }
-        // Behind it everything is refused, so that one sees what it lets through.
-        let all = (Peers::Any, TrafficMatches::Any);
-        put(policy(
-            "end",
-            tier(254, 1000.0),
-            Vec::new(),
-            vec![rule(direction, &subjects, Action::Deny, all)],
-        ));
-        asked += agrees(&Snapshot::new(objects(&state)), &options(at), Ask::Fast);
+    for (at, case) in cases(2).into_iter().enumerate() {
+        let snapshot = Snapshot::new(objects(case.background.into_iter().chain([case.policy])));
+        let flows = match case.about {
+            About::Ends => all_ends(&snapshot, traffic()[0]),
+            About::Traffic => all_traffic(&snapshot),
+        };
+        asked += agrees_on(&snapshot, &flows, &options(at));
     }
-    assert!(asked > 500_000, "{asked}");
+    assert!(asked > 300_000, "{asked}");
+}
+
+#[test]
+fn several_policies_of_any_form() {
+    let (mut random, mut asked) = (Generator::new(13), 0);
+    for at in 0..250 {
+        let snapshot = Snapshot::new(objects(random.policies(8)));
+        let one = random.dice().one(&traffic());
+        let flows: Vec<Flow> = all_traffic(&snapshot).into_iter().chain(all_ends(&snapshot, one)).collect();
+        asked += agrees_on(&snapshot, &flows, &options(at));
+    }
+    assert!(asked > 100_000, "{asked}");
+}
+
+/// Every place where a match of traffic begins or ends, between two pods and the addresses outside.
+#[test]
+fn every_form_of_traffic_at_all_of_its_edges() {
+    let mut asked = 0;
+    for (at, traffic) in forms::traffic().into_iter().enumerate() {
+        let subjects = vec![PodSet::everything().into()];
+        let parts = Parts { subjects, traffic, ..Parts::everything() };
+        let rule = parts.rule(Direction::BOTH[at % 2], 0, ACTIONS[1 + at % 2]);
+        let mut objects = objects([policy("p", tier(10), vec![rule])]);
+        objects.pods.retain(|pod| pod.namespace == "x" && (pod.name == "a" || pod.name == "b"));
+        objects.pods.truncate(1 + at % 2);
+        objects.nodes.clear();
+        objects.names.clear();
+        asked += agrees(&Snapshot::new(objects), &options(at), Ask::Fast);
+    }
+    assert!(asked > 20_000, "{asked}");
 }
 
 #[test]
@@ -82,13 +147,9 @@ fn whoever_has_several_addresses_is_asked_about_by_each() {
     for (at, block) in blocks.into_iter().enumerate() {
         for (action, direction) in ACTIONS.into_iter().flat_map(|action| Direction::BOTH.map(|d| (action, d)))
         {
-            let mut state = state(cluster());
             let block = Block::new(block.parse().unwrap(), []);
-            let peers = Peers::Of(vec![Peer::Addresses(block)]);
-            let rules = vec![rule(direction, &everybody(), action, (peers, TrafficMatches::Any))];
-            let item = policy("p", tier(10, 5.0), Vec::new(), rules);
-            state.insert(item.key(), item);
-            let mut objects = objects(&state);
+            let parts = Parts { peers: Peers::Of(vec![Peer::Addresses(block)]), ..Parts::everything() };
+            let mut objects = objects([policy("p", tier(10), vec![parts.rule(direction, 0, action)])]);
             let name = "several".into();
             objects.nodes.push(Node {
                 name,
@@ -142,7 +203,6 @@ fn chosen() -> [u128; 2] {
 #[test]
 fn whoever_chooses_policies_cannot_make_different_sets_alike() {
     let chosen = chosen();
-    let mut state = state(cluster());
     let block = |text: &str| Peer::Addresses(Block::new(text.parse().unwrap(), []));
     let rules = (0..200_u64).map(|at| {
         let own = block(&format!("198.51.0.{at}/32"));
@@ -152,31 +212,14 @@ fn whoever_chooses_policies_cannot_make_different_sets_alike() {
         let port = 1000 + u16::try_from(at).unwrap();
         let ports = PortRange { first: port, last: port };
         let traffic = TrafficMatches::Of(vec![TrafficMatch::Ports(Protocol::Tcp, ports)]);
-        rule(Direction::Egress, &everybody(), Action::Allow, (peers, traffic))
+        let index = u32::try_from(at).unwrap();
+        Parts { peers, traffic, ..Parts::everything() }.rule(Direction::Egress, index, Action::Allow)
     });
-    let isolation = Isolation { subjects: everybody(), direction: Direction::Egress };
-    let item = policy("p", Placement::Union, vec![isolation], rules.collect());
-    state.insert(item.key(), item);
-    let mut objects = objects(&state);
+    let isolated = isolation("isolated", forms::everybody(), Direction::Egress);
+    let mut objects = objects([policy("p", Placement::Union, rules.collect()), isolated]);
     objects.pods.truncate(1);
     objects.nodes.clear();
     agrees(&Snapshot::new(objects), &options(0), Ask::Fast);
-}
-
-#[test]
-fn every_subject_in_every_stage() {
-    let all = (Peers::Any, TrafficMatches::Any);
-    for (at, subjects) in subjects().into_iter().enumerate() {
-        for (number, action) in [(10, ACTIONS[at % 4]), (254, Action::Reject), (0, Action::Pass)] {
-            let mut state = state(cluster());
-            for direction in Direction::BOTH {
-                let rules = vec![rule(direction, &subjects, action, all.clone())];
-                let item = policy(direction.as_str(), tier(number, 5.0), Vec::new(), rules);
-                state.insert(item.key(), item);
-            }
-            agrees(&Snapshot::new(objects(&state)), &options(at), Ask::Plainly);
-        }
-    }
 }
 
 #[test]
@@ -186,7 +229,7 @@ fn random_worlds_of_all_dialects() {
     for seed in 0..200 {
         let mut dice = Dice(seed);
         let state = some(&pool, 4, &mut dice);
-        asked += agrees(&Snapshot::new(objects(&state)), &options(dice.roll(8)), Ask::Fast);
+        asked += agrees(&Snapshot::new(world::objects(&state)), &options(dice.roll(8)), Ask::Fast);
     }
     assert!(asked > 500_000, "{asked}");
 }

@@ -1,7 +1,7 @@
 //! What a rule wants a connection to carry, kept once for all of its rows: the traffic that has numbers, and the ports that have
 //! only names, for which ports.rs makes rows.
 
-use palisade_model::policy::{Layer7, Rule, TrafficMatch, TrafficMatches};
+use palisade_model::policy::{Layer7, PortMatch, Rule, TrafficMatch, TrafficMatches};
 use palisade_model::traffic::{PortRange, Protocol, Traffic};
 use smol_str::SmolStr;
 
@@ -57,13 +57,16 @@ impl Carried {
             TrafficMatch::Named(protocol, name) => {
                 Some(Named { source: None, protocol: *protocol, name: name.clone() })
             }
-            TrafficMatch::From(range, of) => match &**of {
-                TrafficMatch::Named(protocol, name) => {
+            TrafficMatch::From(range, port) => match &**port {
+                PortMatch::Named(protocol, name) => {
                     Some(Named { source: Some(*range), protocol: *protocol, name: name.clone() })
                 }
-                _ => None,
+                PortMatch::Numbers(..) => None,
             },
-            _ => None,
+            TrafficMatch::Ports(..)
+            | TrafficMatch::Icmp(_)
+            | TrafficMatch::Igmp(..)
+            | TrafficMatch::Unknown(_) => None,
         };
         // A name twice, or once for all protocols and once for one, is one.
         let mut names: Vec<Named> = Vec::new();
@@ -98,10 +101,10 @@ impl Carried {
     /// What a row is about: the traffic that has numbers, or what one of the names stands for.
     pub(crate) fn traffic_of(&self, port: Option<(u32, Protocol, u16)>) -> TrafficMatches {
         let Some((named, protocol, number)) = port else { return self.traffic.clone() };
-        let port = TrafficMatch::Ports(protocol, PortRange::single(number));
+        let port = PortMatch::Numbers(protocol, PortRange::single(number));
         TrafficMatches::Of(vec![match self.named[named as usize].source {
             Some(source) => TrafficMatch::From(source, Box::new(port)),
-            None => port,
+            None => port.into(),
         }])
     }
 

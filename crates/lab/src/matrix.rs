@@ -6,9 +6,9 @@ use std::net::IpAddr;
 
 use palisade_model::address::next;
 use palisade_model::flow::{Flow, Who};
-use palisade_model::policy::{Peer, Peers, TrafficMatch, TrafficMatches};
+use palisade_model::policy::{IcmpMatch, Peer, Peers, PortMatch, TrafficMatch, TrafficMatches};
 use palisade_model::snapshot::Snapshot;
-use palisade_model::traffic::{Protocol, Traffic};
+use palisade_model::traffic::{PortRange, Protocol, Traffic};
 
 use crate::place::Placed;
 use crate::plan::is_usable;
@@ -39,6 +39,9 @@ const MOST_OUTSIDE: usize = 8;
 const LOOKED_AT: usize = 16;
 /// The most ports that policies mention that are asked about everywhere.
 const MOST_PORTS: usize = 8;
+
+/// The type of an echo request of ICMP.
+const PING: u8 = 8;
 
 // === impl Matrix ===
 
@@ -165,13 +168,26 @@ fn mentioned(snapshot: &Snapshot) -> Vec<Traffic> {
 
 fn traffic_of(wanted: &TrafficMatch) -> Option<Traffic> {
     match wanted {
-        TrafficMatch::Ports(protocol, range) if protocol.has_ports() => {
-            Some(Traffic::new(*protocol, range.first.max(1)))
+        TrafficMatch::Ports(protocol, range) => to_port(*protocol, *range),
+        TrafficMatch::From(_, port) => match &**port {
+            PortMatch::Numbers(protocol, range) => to_port(*protocol, *range),
+            PortMatch::Named(..) => None,
+        },
+        TrafficMatch::Icmp(IcmpMatch { kind, code }) => {
+            // A code of every type is probed with the type of a ping, which hosts answer to if the code is 0.
+            let icmp = match (*kind, *code) {
+                (None, None) => None,
+                (kind, code) => Some((kind.unwrap_or(PING), code)),
+            };
+            Some(Traffic { icmp, ..Traffic::new(Protocol::Icmp, 0) })
         }
-        TrafficMatch::From(_, of) => traffic_of(of),
-        TrafficMatch::Icmp(..) => Some(Traffic::new(Protocol::Icmp, 0)),
-        _ => None,
+        // Names depend on the destination, IGMP is for routers.
+        TrafficMatch::Named(..) | TrafficMatch::Igmp(..) | TrafficMatch::Unknown(_) => None,
     }
+}
+
+fn to_port(protocol: Protocol, range: PortRange) -> Option<Traffic> {
+    protocol.has_ports().then(|| Traffic::new(protocol, range.first.max(1)))
 }
 
 /// An address of each block that policies mention, and one that none does.

@@ -153,6 +153,59 @@ fn policies_hold_for_packets_and_follow_their_updates() {
     check(&mut lab, &world(&[WORLD]), &[("*/* -> shop/db tcp/5432", ALLOW)]);
 }
 
+/// Types, codes of a type, codes of every type: all of both families, because ICMP and ICMPv6 are two protocols to the kernel.
+#[test]
+#[ignore = "needs root, nft and ip: make kernel"]
+fn icmp_is_matched_by_type_and_by_code() {
+    let rule = |action: &str, icmp: &str| format!("{{action: {action}, protocols: [{{icmp: {{{icmp}}}}}]}}");
+    let policy = |rules: &[String]| {
+        format!(
+            "apiVersion: crd.antrea.io/v1beta1\nkind: ClusterNetworkPolicy\nmetadata: {{name: icmp}}\n\
+             spec: {{priority: 5, appliedTo: [{{podSelector: {{matchLabels: {{app: db}}}}}}, {{podSelector: {{matchLabels: \
+             {{app: six}}}}}}], ingress: [{}]}}\n",
+            rules.join(", ")
+        )
+    };
+    let mut lab = lab();
+    let only_code = policy(&[rule("Drop", "icmpCode: 1")]);
+    check(
+        &mut lab,
+        &world(&[WORLD, &only_code]),
+        &[
+            ("shop/web -> shop/db icmp", ALLOW),
+            ("shop/web -> shop/db icmp/13", ALLOW),
+            ("shop/web -> shop/db icmp/8/1", DENY),
+            ("shop/web -> shop/db icmp/13/1", DENY),
+            ("shop/web -> shop/db icmp/13/2", ALLOW),
+            ("shop/web -> shop/six icmp", ALLOW),
+            ("shop/web -> shop/six icmp/139/1", DENY),
+            ("shop/web -> shop/six icmp/139/2", ALLOW),
+            ("shop/web -> shop/db tcp/80", ALLOW),
+        ],
+    );
+    let layered = policy(&[
+        rule("Drop", "icmpType: 13, icmpCode: 2"),
+        rule("Allow", "icmpCode: 2"),
+        rule("Allow", "icmpType: 13"),
+        rule("Drop", ""),
+    ]);
+    check(
+        &mut lab,
+        &world(&[WORLD, &layered]),
+        &[
+            ("shop/web -> shop/db icmp/13/2", DENY),
+            ("shop/web -> shop/db icmp/13/1", ALLOW),
+            ("shop/web -> shop/db icmp/17/2", ALLOW),
+            ("shop/web -> shop/db icmp/17/1", DENY),
+            ("shop/web -> shop/db icmp", DENY),
+            ("shop/web -> shop/six icmp/139/2", ALLOW),
+            ("shop/web -> shop/six icmp/139/1", DENY),
+            ("shop/web -> shop/six icmp", DENY),
+            ("shop/web -> shop/db tcp/80", ALLOW),
+        ],
+    );
+}
+
 #[test]
 #[ignore = "needs root, nft and ip: make kernel"]
 fn all_flows_of_a_world_are_as_predicted() {

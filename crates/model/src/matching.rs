@@ -14,7 +14,8 @@ use crate::group::Members;
 use crate::label::Selector;
 use crate::options::{HostNetworkPods, Options};
 use crate::policy::{
-    Direction, Namespaces, Peer, Peers, PodSet, Rule, ServiceName, Subject, TrafficMatch, TrafficMatches,
+    Direction, Namespaces, Peer, Peers, PodSet, PortMatch, Rule, ServiceName, Subject, TrafficMatch,
+    TrafficMatches,
 };
 use crate::snapshot::{NoGroup, Snapshot};
 use crate::traffic::{PortRange, Protocol, Traffic};
@@ -257,24 +258,21 @@ impl<C: Parties> Context<'_, C> {
     pub fn traffic(&self, wanted: &TrafficMatch, flow: &Flow) -> bool {
         let traffic = flow.traffic;
         match wanted {
-            TrafficMatch::Ports(protocol, range) => {
-                *protocol == traffic.protocol && protocol.has_ports() && range.contains(traffic.port)
-            }
-            TrafficMatch::Named(protocol, name) => {
-                protocol.is_none_or(|protocol| protocol == traffic.protocol)
-                    && traffic.protocol.has_ports()
-                    && self.named_port(flow.destination, name, traffic) == Some(traffic.port)
-            }
+            TrafficMatch::Ports(protocol, range) => is_to_port(*protocol, *range, traffic),
+            TrafficMatch::Named(protocol, name) => self.is_to_name(*protocol, name, flow),
             // A connection comes from some ephemeral port: a question that names none is matched by a rule for all of them.
-            TrafficMatch::From(range, of) => {
+            TrafficMatch::From(range, port) => {
                 let asked = traffic.source_port.map_or(PortRange::EPHEMERAL, PortRange::single);
-                range.contains(asked.first) && range.contains(asked.last) && self.traffic(of, flow)
+                range.contains(asked.first)
+                    && range.contains(asked.last)
+                    && match &**port {
+                        PortMatch::Numbers(protocol, range) => is_to_port(*protocol, *range, traffic),
+                        PortMatch::Named(protocol, name) => self.is_to_name(*protocol, name, flow),
+                    }
             }
-            TrafficMatch::Icmp(kind, code) => {
-                let (asked_kind, asked_code) = icmp(flow);
-                traffic.protocol == Protocol::Icmp
-                    && kind.is_none_or(|kind| kind == asked_kind)
-                    && code.is_none_or(|code| code == asked_code)
+            TrafficMatch::Icmp(wanted) => {
+                let (kind, code) = icmp(flow);
+                traffic.protocol == Protocol::Icmp && wanted.contains(kind, code)
             }
             TrafficMatch::Igmp(kind, group) => {
                 traffic.protocol == Protocol::Igmp
@@ -287,6 +285,14 @@ impl<C: Parties> Context<'_, C> {
             }
             TrafficMatch::Unknown(_) => false,
         }
+    }
+
+    /// Whether the connection goes to the port that has this name at its destination.
+    fn is_to_name(&self, protocol: Option<Protocol>, name: &str, flow: &Flow) -> bool {
+        let traffic = flow.traffic;
+        protocol.is_none_or(|protocol| protocol == traffic.protocol)
+            && traffic.protocol.has_ports()
+            && self.named_port(flow.destination, name, traffic) == Some(traffic.port)
     }
 
     /// What a port's name stands for at the destination. Only pods in the pod network name their ports.
@@ -389,6 +395,11 @@ impl Context<'_> {
             Direction::Ingress => (flow.destination, flow.source),
         }
     }
+}
+
+/// Whether the connection goes to one of these ports.
+fn is_to_port(protocol: Protocol, range: PortRange, traffic: Traffic) -> bool {
+    protocol == traffic.protocol && protocol.has_ports() && range.contains(traffic.port)
 }
 
 /// Type and code of an ICMP question. One that names no type is about a ping, and one that names no code about code 0.

@@ -15,7 +15,7 @@ use crate::traffic::{Protocol, Traffic};
 mod carried;
 mod endpoints;
 
-pub use carried::{Layer7, TrafficMatch, TrafficMatches};
+pub use carried::{IcmpMatch, Layer7, PortMatch, TrafficMatch, TrafficMatches};
 pub use endpoints::{DomainName, Namespaces, Peer, Peers, PodSet, ServiceName, Subject};
 
 /// One policy object, lowered.

@@ -8,8 +8,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod choices;
-#[path = "../../model/tests/dice/mod.rs"]
-mod dice;
 mod packets;
 #[path = "../../engine/tests/written/mod.rs"]
 mod written;
@@ -33,7 +31,8 @@ use palisade_nftables::compile::live::{Live, Wiring};
 use palisade_nftables::program::Program;
 
 use choices::{Choices, NODES, names, text};
-use dice::Dice;
+use palisade_testing::dice::Dice;
+
 use packets::{home, hook, one_way, packet, said};
 use written::Followed;
 

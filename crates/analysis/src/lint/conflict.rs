@@ -16,12 +16,14 @@ use palisade_model::flow::{Flow, Who};
 use palisade_model::group::Members;
 use palisade_model::matching::{Context, Endpoint};
 use palisade_model::policy::{
-    Action, Direction, Object, Peer, Peers, Policy, Rule, ServiceName, Subject, TrafficMatch, TrafficMatches,
+    Action, Direction, IcmpMatch, Object, Peer, Peers, Policy, Rule, ServiceName, Subject, TrafficMatch,
+    TrafficMatches,
 };
 use palisade_model::ranges::Ranges;
 use palisade_model::traffic::{PortRange, Protocol, Traffic};
 
 use super::pods;
+use crate::reach::icmp_places;
 use crate::reach::traffic_set::{Line, TrafficSet};
 
 /// A search for conflicts, with what is left of the work it may do.
@@ -53,6 +55,9 @@ const MOST_QUESTIONS: usize = 3_000_000;
 const MOST_FOR_A_PAIR: usize = 100_000;
 /// As many subjects, blocks, names and kinds of traffic are tried for a pair of rules.
 const MOST_TRIED: usize = 64;
+
+/// The type of an echo request of ICMP.
+const PING: u8 = 8;
 
 /// Who is at the other end, and the service between.
 type Other = (Who, Option<IpAddr>, Option<usize>);
@@ -296,13 +301,9 @@ impl<'s> Search<'s> {
                 add(*protocol, range.first..=range.last);
             }
             TrafficMatch::Ports(..) | TrafficMatch::Unknown(_) => {}
-            TrafficMatch::From(_, of) => self.places(of, line, pieces),
-            TrafficMatch::Icmp(kind, code) => {
-                for kind in kind.map_or(0..=255, |kind| kind..=kind) {
-                    let place = |code: u8| u16::from_be_bytes([kind, code]);
-                    let (first, last) = code.map_or((0, u8::MAX), |code| (code, code));
-                    add(Protocol::Icmp, place(first)..=place(last));
-                }
+            TrafficMatch::From(_, port) => self.places(&TrafficMatch::from((**port).clone()), line, pieces),
+            TrafficMatch::Icmp(wanted) => {
+                icmp_places(*wanted).into_iter().for_each(|places| add(Protocol::Icmp, places));
             }
             TrafficMatch::Igmp(kind, _) => {
                 add(Protocol::Igmp, kind.map_or(0..=u16::MAX, |kind| u16::from(kind)..=u16::from(kind)));
@@ -337,9 +338,12 @@ impl<'s> Search<'s> {
                 let known = pods(snapshot).flat_map(|pod| &snapshot.pods()[pod].ports);
                 traffics.extend(known.filter(named).take(4).map(|port| ports(port.protocol, port.number)));
             }
-            TrafficMatch::From(range, of) => self.edges(of, Some(range.first), traffics),
-            TrafficMatch::Icmp(kind, code) => {
-                let icmp = kind.map(|kind| (kind, *code));
+            TrafficMatch::From(range, port) => {
+                self.edges(&TrafficMatch::from((**port).clone()), Some(range.first), traffics);
+            }
+            TrafficMatch::Icmp(IcmpMatch { kind, code }) => {
+                // A code of every type: a ping has one, too.
+                let icmp = kind.or(code.map(|_| PING)).map(|kind| (kind, *code));
                 traffics.push(Traffic { icmp, ..Traffic::new(Protocol::Icmp, 0) });
             }
             TrafficMatch::Igmp(kind, _) => {

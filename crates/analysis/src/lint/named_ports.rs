@@ -4,7 +4,7 @@ use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::flow::{Flow, Party, Who};
 use palisade_model::matching::{Context, Endpoint};
 use palisade_model::options::Options;
-use palisade_model::policy::{Direction, Peer, Peers, Policy, Rule, TrafficMatch, TrafficMatches};
+use palisade_model::policy::{Direction, Peer, Peers, Policy, PortMatch, Rule, TrafficMatch, TrafficMatches};
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::{Protocol, Traffic};
 
@@ -24,11 +24,17 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
         for rule in &policy.rules {
             let TrafficMatches::Of(matches) = &rule.traffic else { continue };
             for wanted in matches {
-                let wanted = match wanted {
-                    TrafficMatch::From(_, of) => of,
-                    plain => plain,
+                let (protocol, name) = match wanted {
+                    TrafficMatch::Named(protocol, name) => (protocol, name),
+                    TrafficMatch::From(_, port) => match &**port {
+                        PortMatch::Named(protocol, name) => (protocol, name),
+                        PortMatch::Numbers(..) => continue,
+                    },
+                    TrafficMatch::Ports(..)
+                    | TrafficMatch::Icmp(_)
+                    | TrafficMatch::Igmp(..)
+                    | TrafficMatch::Unknown(_) => continue,
                 };
-                let TrafficMatch::Named(protocol, name) = wanted else { continue };
                 let mut destinations = destinations(&context, rule).peekable();
                 let known = destinations.peek().is_some();
                 let resolves = |pod: usize| {
@@ -37,21 +43,21 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
                     asked.into_iter().any(|p| snapshot.pods()[pod].named_port(name, p).is_some())
                 };
                 if known && !destinations.any(resolves) {
-                    found.push(report(policy, rule, wanted, name));
+                    found.push(report(policy, rule, *protocol, name));
                 }
             }
         }
     }
 }
 
-fn report(policy: &Policy, rule: &Rule, wanted: &TrafficMatch, name: &str) -> Diagnostic {
+fn report(policy: &Policy, rule: &Rule, protocol: Option<Protocol>, name: &str) -> Diagnostic {
     let who = match rule.direction {
         Direction::Ingress => "the pods it selects",
         Direction::Egress => "its peers",
     };
-    let port = match wanted {
-        TrafficMatch::Named(Some(protocol), name) => format!("{protocol} port named {name}"),
-        _ => format!("port named {name}"),
+    let port = match protocol {
+        Some(protocol) => format!("{protocol} port named {name}"),
+        None => format!("port named {name}"),
     };
     let message = format!("none of {who} has a {port}: this part of the rule matches nothing");
     let list = if policy.object.kind == "ClusterNetworkPolicy" { ".protocols" } else { ".ports" };

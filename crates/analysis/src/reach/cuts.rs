@@ -149,15 +149,16 @@ impl Found {
 
     fn traffic(&mut self, one: &TrafficMatch) {
         match one {
-            TrafficMatch::From(range, of) => {
+            // Which destination ports it is about cuts nothing: the line has a place for each.
+            TrafficMatch::From(range, _) => {
                 self.sources.insert(range.first);
                 self.sources.extend(range.last.checked_add(1));
-                self.traffic(of);
             }
-            TrafficMatch::Igmp(_, Some(group)) => {
-                self.groups.insert(*group);
-            }
-            _ => {}
+            TrafficMatch::Igmp(_, group) => self.groups.extend(*group),
+            TrafficMatch::Ports(..)
+            | TrafficMatch::Named(..)
+            | TrafficMatch::Icmp(_)
+            | TrafficMatch::Unknown(_) => {}
         }
     }
 

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use palisade_model::address::Family;
 use palisade_model::flow::{Party, Who};
-use palisade_model::policy::{Direction, Rule, TrafficMatch, TrafficMatches};
+use palisade_model::policy::{Direction, Rule, TrafficMatches};
 
 use super::cells::{CellId, Cells};
 use super::cuts::Cuts;
@@ -67,15 +67,8 @@ pub fn somewhere(family: Family) -> IpAddr {
 
 /// What a rule is about wherever it goes; `None` where that depends on the destination.
 pub fn carried_anywhere(rule: &Rule, traffics: &mut Traffics) -> Option<TrafficId> {
-    fn depends(one: &TrafficMatch) -> bool {
-        match one {
-            TrafficMatch::Named(..) | TrafficMatch::Igmp(_, Some(_)) => true,
-            TrafficMatch::From(_, of) => depends(of),
-            _ => false,
-        }
-    }
     match &rule.traffic {
-        TrafficMatches::Of(matches) if matches.iter().any(depends) => None,
+        TrafficMatches::Of(matches) if matches.iter().any(programs::depends_on_destination) => None,
         _ => Some(programs::carried(rule, &Destination::default(), traffics)),
     }
 }

@@ -13,7 +13,7 @@ use palisade_model::label::Selector;
 use palisade_model::matching::Endpoint;
 use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, Subject};
 use palisade_model::ranges::Ranges;
-use palisade_model::snapshot::NoGroup;
+use palisade_model::snapshot::{NoGroup, Snapshot};
 
 use super::cuts::Cuts;
 use super::groups::{Groups, Table, Whose, number};
@@ -306,16 +306,28 @@ impl<'g, 's> Lookup<'g, 's> {
     }
 }
 
-/// What peers depend on. A group's members never do on anything.
-pub fn relative(peers: &Peers) -> Relative {
-    let of = |peer: &Peer| match peer {
-        Peer::Pods(set) => depends_on(&set.namespaces),
-        _ => Relative::No,
-    };
+/// What peers depend on.
+pub fn relative(snapshot: &Snapshot, peers: &Peers) -> Relative {
+    let of = |peer: &Peer| peer_sets(snapshot, peer).map(|set| depends_on(&set.namespaces)).max();
     match peers {
         Peers::Any => Relative::No,
-        Peers::Of(peers) => peers.iter().map(of).max().unwrap_or(Relative::No),
+        Peers::Of(peers) => peers.iter().filter_map(of).max().unwrap_or(Relative::No),
     }
+}
+
+/// The sets of pods that a peer is made of: its own, or those of its group.
+fn peer_sets<'s>(snapshot: &'s Snapshot, peer: &'s Peer) -> impl Iterator<Item = &'s PodSet> {
+    let (own, members) = match peer {
+        Peer::Pods(set) => (Some(set), &[][..]),
+        Peer::Group(group) => (None, snapshot.group(group).unwrap_or_default()),
+        Peer::Addresses(_) | Peer::Nodes(_) | Peer::Names(_) | Peer::Service(_) | Peer::Unknown(_) => {
+            (None, &[][..])
+        }
+    };
+    own.into_iter().chain(members.iter().filter_map(|member| match member {
+        Members::Pods(set) => Some(set),
+        _ => None,
+    }))
 }
 
 fn depends_on(namespaces: &Namespaces) -> Relative {

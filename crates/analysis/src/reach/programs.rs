@@ -6,9 +6,14 @@
 
 mod collect;
 
+use std::ops::RangeInclusive;
+
 use palisade_model::matching::Context;
-use palisade_model::policy::{Action, Direction, Rule, Subject, TrafficMatch, TrafficMatches};
+use palisade_model::policy::{
+    Action, Direction, IcmpMatch, PortMatch, Rule, Subject, TrafficMatch, TrafficMatches,
+};
 use palisade_model::traffic::{PortRange, Protocol};
+use smol_str::SmolStr;
 
 use super::cells::Cells;
 use super::groups::{Destination, DestinationId, Groups, Table, number};
@@ -288,15 +293,17 @@ fn facts(context: &Context<'_>, at: RuleAt, rule: &Rule) -> Facts {
             TrafficMatches::Any => false,
             TrafficMatches::Of(matches) => matches.iter().any(depends_on_destination),
         };
-    let relative = if unknown { Relative::No } else { relative(&rule.peers) };
+    let relative = if unknown { Relative::No } else { relative(context.snapshot, &rule.peers) };
     Facts { at, effect, denies_all: unknown, relative, by_destination }
 }
 
-fn depends_on_destination(one: &TrafficMatch) -> bool {
+/// Whether what a match is about depends on where a connection goes.
+pub fn depends_on_destination(one: &TrafficMatch) -> bool {
     match one {
-        TrafficMatch::Named(..) | TrafficMatch::Igmp(_, Some(_)) => true,
-        TrafficMatch::From(_, of) => depends_on_destination(of),
-        _ => false,
+        TrafficMatch::Named(..) => true,
+        TrafficMatch::From(_, port) => matches!(**port, PortMatch::Named(..)),
+        TrafficMatch::Igmp(_, group) => group.is_some(),
+        TrafficMatch::Ports(..) | TrafficMatch::Icmp(_) | TrafficMatch::Unknown(_) => false,
     }
 }
 
@@ -307,45 +314,27 @@ pub fn carried(rule: &Rule, destination: &Destination, traffics: &mut Traffics) 
         TrafficMatches::Of(matches) => {
             let mut pieces = Vec::new();
             for one in matches {
-                of_match(one, PortRange::ALL, destination, traffics.line(), &mut pieces);
+                of_match(one, destination, traffics.line(), &mut pieces);
             }
             traffics.intern(TrafficSet::of(pieces))
         }
     }
 }
 
-fn of_match(
-    one: &TrafficMatch,
-    from: PortRange,
-    destination: &Destination,
-    line: &Line,
-    pieces: &mut Vec<(u32, u32)>,
-) {
+fn of_match(one: &TrafficMatch, destination: &Destination, line: &Line, pieces: &mut Vec<(u32, u32)>) {
     let mut add = |set: TrafficSet| pieces.extend_from_slice(set.pieces());
+    let all = PortRange::ALL;
     match one {
-        TrafficMatch::Ports(protocol, range) if protocol.has_ports() => {
-            add(line.places(*protocol, range.first..=range.last, from));
-        }
-        TrafficMatch::Ports(..) | TrafficMatch::Unknown(_) => {}
-        TrafficMatch::Named(wanted, name) => {
-            for (own, protocol, port) in &destination.ports {
-                if own == name && wanted.is_none_or(|wanted| wanted == *protocol) && protocol.has_ports() {
-                    add(line.places(*protocol, *port..=*port, from));
-                }
-            }
-        }
-        TrafficMatch::From(range, of) => {
-            let both = PortRange { first: range.first.max(from.first), last: range.last.min(from.last) };
-            if both.first <= both.last {
-                of_match(of, both, destination, line, pieces);
-            }
-        }
-        TrafficMatch::Icmp(kind, code) => {
-            let kinds = kind.map_or(0..=255, |kind| kind..=kind);
-            for kind in kinds {
-                let (first, last) = code.map_or((0, u8::MAX), |code| (code, code));
-                let place = |code: u8| u16::from_be_bytes([kind, code]);
-                add(line.places(Protocol::Icmp, place(first)..=place(last), from));
+        TrafficMatch::Ports(protocol, range) => add(of_ports(*protocol, *range, all, line)),
+        TrafficMatch::Unknown(_) => {}
+        TrafficMatch::Named(wanted, name) => of_name(*wanted, name, all, destination, line, add),
+        TrafficMatch::From(from, port) => match &**port {
+            PortMatch::Numbers(protocol, range) => add(of_ports(*protocol, *range, *from, line)),
+            PortMatch::Named(wanted, name) => of_name(*wanted, name, *from, destination, line, add),
+        },
+        TrafficMatch::Icmp(wanted) => {
+            for places in icmp_places(*wanted) {
+                add(line.places(Protocol::Icmp, places, all));
             }
         }
         TrafficMatch::Igmp(kind, group) => {
@@ -355,8 +344,41 @@ fn of_match(
             };
             if meant {
                 let places = kind.map_or(0..=u16::MAX, |kind| u16::from(kind)..=u16::from(kind));
-                add(line.places(Protocol::Igmp, places, from));
+                add(line.places(Protocol::Igmp, places, all));
             }
         }
+    }
+}
+
+fn of_ports(protocol: Protocol, range: PortRange, from: PortRange, line: &Line) -> TrafficSet {
+    match protocol.has_ports() {
+        true => line.places(protocol, range.first..=range.last, from),
+        false => TrafficSet::default(),
+    }
+}
+
+fn of_name(
+    wanted: Option<Protocol>,
+    name: &SmolStr,
+    from: PortRange,
+    destination: &Destination,
+    line: &Line,
+    mut add: impl FnMut(TrafficSet),
+) {
+    for (own, protocol, port) in &destination.ports {
+        if own == name && wanted.is_none_or(|wanted| wanted == *protocol) {
+            add(of_ports(*protocol, PortRange::single(*port), from, line));
+        }
+    }
+}
+
+/// The places of ICMP messages on the line: those of a type stand side by side, those of a code are as many as there are types.
+pub fn icmp_places(wanted: IcmpMatch) -> Vec<RangeInclusive<u16>> {
+    let IcmpMatch { kind, code } = wanted;
+    let place = |kind: u8, code: u8| u16::from_be_bytes([kind, code]);
+    let (first, last) = kind.map_or((0, u8::MAX), |kind| (kind, kind));
+    match code {
+        None => vec![place(first, 0)..=place(last, u8::MAX)],
+        Some(code) => (first..=last).map(|kind| place(kind, code)..=place(kind, code)).collect(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use palisade_model::policy::{Layer7, TrafficMatch, TrafficMatches};
+use palisade_model::policy::{IcmpMatch, Layer7, PortMatch, TrafficMatch, TrafficMatches};
 use palisade_model::traffic::{PortRange, Protocol};
 use smol_str::SmolStr;
 
@@ -37,18 +37,18 @@ fn port(entry: &Port) -> Result<TrafficMatch, String> {
         Some(name) => Protocol::from_kubernetes(name).ok_or_else(|| format!("protocol {name:?}"))?,
     };
     let here = match (&entry.port, entry.end_port) {
-        (None, None) => TrafficMatch::Ports(protocol, PortRange::ALL),
+        (None, None) => PortMatch::Numbers(protocol, PortRange::ALL),
         (None, Some(_)) => return Err("endPort without port".to_owned()),
         (Some(NumberOrText::Number(first)), last) => {
-            TrafficMatch::Ports(protocol, range(*first, last.map_or(*first, |Whole(last)| last))?)
+            PortMatch::Numbers(protocol, range(*first, last.map_or(*first, |Whole(last)| last))?)
         }
         (Some(NumberOrText::Text(name)), None) if !name.is_empty() => {
-            TrafficMatch::Named(Some(protocol), name.clone())
+            PortMatch::Named(Some(protocol), name.clone())
         }
         (Some(NumberOrText::Text(name)), _) => return Err(format!("port {name:?} with endPort")),
     };
     match (entry.source_port, entry.source_end_port) {
-        (None, None) => Ok(here),
+        (None, None) => Ok(here.into()),
         (None, Some(_)) => Err("sourceEndPort without sourcePort".to_owned()),
         (Some(Whole(first)), last) => {
             let range = range(first, last.map_or(first, |Whole(last)| last))?;
@@ -75,7 +75,8 @@ fn icmp(written: &Icmp) -> Result<TrafficMatch, String> {
     if let Some(why) = &written.unreadable {
         return Err(why.clone());
     }
-    Ok(TrafficMatch::Icmp(byte(written.icmp_type, "icmpType")?, byte(written.icmp_code, "icmpCode")?))
+    let (kind, code) = (byte(written.icmp_type, "icmpType")?, byte(written.icmp_code, "icmpCode")?);
+    Ok(TrafficMatch::Icmp(IcmpMatch { kind, code }))
 }
 
 fn igmp(written: &Igmp) -> Result<TrafficMatch, String> {

@@ -2,9 +2,6 @@
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
-#[path = "../../../model/tests/dice/mod.rs"]
-mod dice;
-
 use std::collections::BTreeMap;
 
 use palisade_dialects::load::load;
@@ -14,7 +11,7 @@ use palisade_dialects::source::tree::Source;
 use palisade_dialects::world::World;
 use palisade_engine::{Item, Key};
 
-pub use dice::Dice;
+pub use palisade_testing::dice::Dice;
 
 /// Each object in its versions: one document, in which `A|B|C` inside of `<…>` are alternatives.
 const OBJECTS: &str = include_str!("objects.yaml");

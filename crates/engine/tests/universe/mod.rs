@@ -1,5 +1,5 @@
 //! A small universe: four namespaces with two pods each, a node with a pod in its network, an external entity, services,
-//! groups, names and addresses outside; and every form that the parts of a rule can have.
+//! groups, names and addresses outside. Every form that a rule can have is in `palisade_testing::forms`.
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
@@ -10,12 +10,12 @@ use palisade_engine::Item;
 use palisade_model::address::Block;
 use palisade_model::cluster::{ContainerPort, Namespace, Node, Pod, Service};
 use palisade_model::group::{Group, GroupName, Members};
-use palisade_model::label::{Labels, Operator, Requirement, Selector};
+use palisade_model::label::{Labels, Selector};
 use palisade_model::policy::{
-    Action, Direction, DomainName, Isolation, Namespaces, Object, Peer, Peers, Placement, PodSet, Policy,
-    Priority, Rule, ServiceName, Subject, Tier, TrafficMatch, TrafficMatches,
+    Action, Direction, Isolation, Namespaces, Object, Peers, Placement, PodSet, Policy, Priority, Rule,
+    ServiceName, Subject, Tier, TrafficMatches,
 };
-use palisade_model::traffic::{PortRange, Protocol};
+use palisade_model::traffic::Protocol;
 
 pub fn labels(pairs: &[(&str, &str)]) -> Labels {
     Labels::new(pairs.iter().map(|(key, value)| ((*key).into(), (*value).into())))
@@ -133,10 +133,6 @@ fn anywhere(app: &str) -> PodSet {
     PodSet::new(Namespaces::Matching(Selector::everything()), Selector::label("app", app))
 }
 
-fn everywhere(namespaces: Namespaces) -> Peer {
-    Peer::Pods(PodSet::new(namespaces, Selector::everything()))
-}
-
 /// A place in a tier.
 pub fn tier(number: u8, priority: f64) -> Placement {
     let tier = match number {
@@ -164,110 +160,4 @@ pub fn everybody() -> Arc<[Subject]> {
     let pods = PodSet::everything();
     let entities = PodSet { external: true, ..pods.clone() };
     Arc::new([pods.into(), entities.into(), Subject::Nodes(Selector::everything())])
-}
-
-/// Peers that depend on whom the rule applies to.
-pub fn relative_peers() -> Vec<Peers> {
-    let keys = |keys: &[&str]| keys.iter().map(|key| (*key).into()).collect::<Vec<_>>();
-    let of = |namespaces| Peers::Of(vec![everywhere(namespaces)]);
-    vec![
-        of(Namespaces::Own),
-        of(Namespaces::SameLabels(keys(&["team"]))),
-        of(Namespaces::SameLabels(keys(&["zone", "team"]))),
-        of(Namespaces::NotSameLabels(keys(&["team"]))),
-        of(Namespaces::NotSameLabels(keys(&["team", "zone"]))),
-        Peers::Of(vec![
-            everywhere(Namespaces::NotSameLabels(keys(&["zone"]))),
-            Peer::Pods(PodSet::new(Namespaces::Own, Selector::label("app", "b"))),
-            Peer::Addresses(block("203.0.113.0/24", &[])),
-            Peer::Nodes(Selector::label("zone", "a")),
-        ]),
-    ]
-}
-
-/// Every form of peers.
-pub fn peers() -> Vec<Peers> {
-    let of = |peer| Peers::Of(vec![peer]);
-    let not_a = Selector::new([Requirement::new("app", Operator::NotIn(vec!["a".into()]))]);
-    let in_group = |name| of(Peer::Group(group_name(name)));
-    let mut all = relative_peers();
-    all.extend([
-        Peers::Any,
-        Peers::Of(Vec::new()),
-        of(everywhere(Namespaces::Named("x".into()))),
-        of(Peer::Pods(PodSet::new(Namespaces::Named("y".into()), Selector::label("app", "a")))),
-        of(everywhere(Namespaces::Matching(Selector::label("team", "red")))),
-        of(Peer::Pods(PodSet::new(Namespaces::Matching(Selector::everything()), not_a))),
-        of(Peer::Pods(PodSet { account: Some("robot".into()), ..PodSet::everything() })),
-        of(Peer::Pods(PodSet { external: true, ..anywhere("a") })),
-        of(Peer::Addresses(block("10.0.0.0/16", &["10.0.1.0/24"]))),
-        Peers::Of(vec![
-            Peer::Addresses(block("0.0.0.0/0", &["10.0.0.0/8"])),
-            Peer::Addresses(block("10.0.1.0/31", &[])),
-        ]),
-        of(Peer::Nodes(Selector::label("zone", "a"))),
-        of(Peer::Names(vec![DomainName::new("*.example.com"), DomainName::form("all.x.svc*")])),
-        of(Peer::Service(web_service())),
-        in_group("family"),
-        in_group("served"),
-        in_group("nodes"),
-        in_group("gone"),
-        Peers::Of(vec![everywhere(Namespaces::Own), Peer::Group(group_name("broken"))]),
-        of(Peer::Unknown("a peer of another time".into())),
-    ]);
-    all
-}
-
-/// Every form of traffic.
-pub fn traffic() -> Vec<TrafficMatches> {
-    let tcp = |first, last| TrafficMatch::Ports(Protocol::Tcp, PortRange { first, last });
-    let named = |protocol, name: &str| TrafficMatch::Named(protocol, name.into());
-    let from = |first, last, of| TrafficMatch::From(PortRange { first, last }, Box::new(of));
-    let mut all = vec![TrafficMatches::Any, TrafficMatches::Of(Vec::new())];
-    let one = |one| TrafficMatches::Of(vec![one]);
-    all.extend([
-        one(tcp(80, 80)),
-        one(tcp(80, 81)),
-        one(named(None, "web")),
-        one(named(None, "dns")),
-        one(named(Some(Protocol::Tcp), "dns")),
-        one(named(Some(Protocol::Udp), "dns")),
-        one(from(4000, 4000, tcp(81, 81))),
-        one(from(1, 40000, named(None, "web"))),
-        one(TrafficMatch::Icmp(None, None)),
-        one(TrafficMatch::Icmp(Some(8), Some(0))),
-        TrafficMatches::Of(vec![
-            tcp(5353, 5353),
-            named(Some(Protocol::Tcp), "web"),
-            TrafficMatch::Icmp(Some(3), None),
-        ]),
-        one(TrafficMatch::Unknown("traffic of another time".into())),
-    ]);
-    all
-}
-
-/// Every form of subjects.
-pub fn subjects() -> Vec<Arc<[Subject]>> {
-    let group = |name, within: Option<&str>| -> Arc<[Subject]> {
-        Arc::new([Subject::Group { group: group_name(name), within: within.map(Into::into) }])
-    };
-    let pods = |set: PodSet| -> Arc<[Subject]> { Arc::new([set.into()]) };
-    vec![
-        everybody(),
-        pods(PodSet::all_of("x")),
-        pods(anywhere("a")),
-        pods(PodSet::new(Namespaces::Matching(Selector::label("team", "red")), Selector::label("app", "b"))),
-        pods(PodSet::new(Namespaces::SameLabels(vec!["team".into()]), Selector::everything())),
-        pods(PodSet { account: Some("robot".into()), ..PodSet::everything() }),
-        pods(PodSet { external: true, ..PodSet::all_of("x") }),
-        Arc::new([Subject::Nodes(Selector::label("zone", "a"))]),
-        Arc::new([Subject::Service(web_service())]),
-        group("family", None),
-        group("family", Some("x")),
-        group("served", None),
-        group("nodes", None),
-        group("gone", None),
-        group("broken", None),
-        group("broken", Some("y")),
-    ]
 }

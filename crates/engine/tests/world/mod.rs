@@ -132,10 +132,15 @@ impl World {
 
     /// The index says about every connection what the plain evaluator says, and the view that followed too, if asked.
     pub fn agrees(&mut self, traffic: &[Traffic], options: &Options, walked: bool) {
+        self.agrees_on(|snapshot| flows(snapshot, traffic), options, walked);
+    }
+
+    /// The same about some connections.
+    pub fn agrees_on(&mut self, flows: impl Fn(&Snapshot) -> Vec<Flow>, options: &Options, walked: bool) {
         let snapshot = self.snapshot();
         let walk = walked.then(|| Walk::new(&self.view));
         let mut notes = Vec::new();
-        for flow in flows(&snapshot, traffic) {
+        for flow in flows(&snapshot) {
             let plain = evaluate(&snapshot, &flow, options);
             let own = self.engine.flow(&snapshot, &flow).expect("everybody is there");
             let indexed = self.engine.verdict(&own, options).expect("everybody is there");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use palisade_engine::delta::Rule as ViewRule;
 use palisade_engine::view::View;
 use palisade_model::address::Family;
-use palisade_model::policy::{Direction, Object};
+use palisade_model::policy::{Direction, IcmpMatch, Object};
 use palisade_model::traffic::{PortRange, Protocol};
 
 use super::decide::{Behaviour, Final, List, Outcome, PortOutcome, To};
@@ -100,10 +100,11 @@ impl Chains<'_> {
     fn icmp(&mut self, behaviour: &Behaviour, family: Family, rules: &mut Vec<Rule>) {
         let number = if family == Family::V4 { ICMP } else { ICMP6 };
         let protocol = Match::Is(Field::Protocol, Value::Number(number.into()));
-        for (kind, code, outcome) in &behaviour.icmp {
-            let mut matches =
-                vec![protocol.clone(), Match::Is(Field::IcmpType(family), Value::Number((*kind).into()))];
-            matches.extend(code.map(|code| Match::Is(Field::IcmpCode(family), Value::Number(code.into()))));
+        for (IcmpMatch { kind, code }, outcome) in &behaviour.icmp {
+            let is = |field, value: u8| Match::Is(field, Value::Number(value.into()));
+            let mut matches = vec![protocol.clone()];
+            matches.extend(kind.map(|kind| is(Field::IcmpType(family), kind)));
+            matches.extend(code.map(|code| is(Field::IcmpCode(family), code)));
             rules.push(self.rule(matches, *outcome));
         }
         if behaviour.other_icmp != behaviour.rest || !behaviour.icmp.is_empty() {

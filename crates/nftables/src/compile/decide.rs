@@ -7,11 +7,11 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use palisade_engine::delta::{Does, Rule, SetId};
-use palisade_model::policy::{Action, Direction, TrafficMatch, TrafficMatches};
+use palisade_model::policy::{Action, Direction, IcmpMatch, TrafficMatches};
 use palisade_model::snapshot::Stage;
 use palisade_model::traffic::{PortRange, Protocol};
 
-use self::pieces::{PROTOCOLS, Piece, is_meant, merge_sources};
+use self::pieces::{PROTOCOLS, Piece, contains, merge_sources};
 
 mod pieces;
 mod within;
@@ -39,8 +39,10 @@ pub(crate) type PortOutcome = (Protocol, PortRange, PortRange, Outcome);
 pub(crate) struct Behaviour {
     /// Ports that do not come to what the rest does, disjoint.
     pub(crate) ports: Vec<PortOutcome>,
-    /// Types and codes of ICMP that do not come to what other ICMP does; the first that fits counts.
-    pub(crate) icmp: Vec<(u8, Option<u8>, Outcome)>,
+    /// ICMP messages whose outcome differs from `other_icmp`; the first match counts. Messages of a type come before those of a
+    /// code of any type, and none matches every message: that is `other_icmp`.
+    pub(crate) icmp: Vec<(IcmpMatch, Outcome)>,
+    /// ICMP messages that nothing in `icmp` matches.
     pub(crate) other_icmp: Outcome,
     /// Of IGMP, the type, and to whom; the first that fits counts.
     pub(crate) igmp: Vec<(Option<u8>, To, Outcome)>,
@@ -196,7 +198,7 @@ impl List {
         let mut behaviour = Behaviour {
             ports,
             icmp: Vec::new(),
-            other_icmp: self.decide(&rules, Piece::Icmp(None, None)),
+            other_icmp: self.decide(&rules, Piece::Icmp { kind: None, code: None }),
             igmp: Vec::new(),
             other_igmp: self.decide(&rules, Piece::Igmp(None, To::OtherGroup)),
             rest,
@@ -204,7 +206,8 @@ impl List {
         };
         self.icmp(&rules, &mut behaviour);
         self.igmp(&rules, &mut behaviour);
-        if behaviour.igmp.len() > MOST_PIECES { Behaviour::closed() } else { behaviour }
+        let too_many = behaviour.closed || behaviour.igmp.len() > MOST_PIECES;
+        if too_many { Behaviour::closed() } else { behaviour }
     }
 
     /// The rules about a peer for whom these conditions hold.
@@ -215,9 +218,11 @@ impl List {
     }
 
     fn decide(&self, rules: &BTreeSet<u32>, piece: Piece) -> Outcome {
-        let carried =
-            |at: &u32| rules_carry(&self.rules[*at as usize].traffic, |wanted| is_meant(wanted, piece));
-        self.first(&rules.iter().copied().filter(carried).collect())
+        let matches = |at: &u32| match &self.rules[*at as usize].traffic {
+            TrafficMatches::Any => true,
+            TrafficMatches::Of(all) => all.iter().any(|one| contains(one, piece)),
+        };
+        self.first(&rules.iter().copied().filter(matches).collect())
     }
 
     /// The pipeline, over rules that are about the peer and the traffic.
@@ -250,12 +255,5 @@ impl List {
             Some(by) => Outcome { verdict: Final::Deny, by: Some(by) },
             None => Outcome { verdict: Final::Allow, by: None },
         }
-    }
-}
-
-fn rules_carry(traffic: &TrafficMatches, is_meant: impl Fn(&TrafficMatch) -> bool) -> bool {
-    match traffic {
-        TrafficMatches::Any => true,
-        TrafficMatches::Of(all) => all.iter().any(is_meant),
     }
 }

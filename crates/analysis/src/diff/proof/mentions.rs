@@ -7,7 +7,7 @@ use palisade_model::cluster::NAMESPACE_NAME_LABEL;
 use palisade_model::group::Members;
 use palisade_model::label::{Operator, Selector};
 use palisade_model::policy::{
-    DomainName, Namespaces, Peer, Peers, PodSet, Policy, Subject, TrafficMatch, TrafficMatches,
+    DomainName, Namespaces, Peer, Peers, PodSet, Policy, PortMatch, Subject, TrafficMatch, TrafficMatches,
 };
 use palisade_model::snapshot::Objects;
 use smol_str::SmolStr;
@@ -137,7 +137,12 @@ impl Mentions {
             TrafficMatch::Named(_, name) => {
                 self.named_ports.insert(name.clone());
             }
-            TrafficMatch::From(_, of) => self.traffic(of),
+            TrafficMatch::From(_, port) => match &**port {
+                PortMatch::Named(_, name) => {
+                    self.named_ports.insert(name.clone());
+                }
+                PortMatch::Numbers(..) => {}
+            },
             TrafficMatch::Ports(..)
             | TrafficMatch::Icmp(..)
             | TrafficMatch::Igmp(..)

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use palisade_model::cluster::{ContainerPort, Pod};
 use palisade_model::group::Members;
 use palisade_model::label::Labels;
-use palisade_model::policy::{Peer, Peers, PodSet, Subject, TrafficMatch, TrafficMatches};
+use palisade_model::policy::{Peer, Peers, PodSet, PortMatch, Subject, TrafficMatch, TrafficMatches};
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::Protocol;
 use smol_str::SmolStr;
@@ -84,8 +84,16 @@ impl<'s> Asked<'s> {
             TrafficMatch::Named(_, name) => {
                 self.ports.insert(name);
             }
-            TrafficMatch::From(_, of) => self.traffic(of),
-            _ => {}
+            TrafficMatch::From(_, port) => match &**port {
+                PortMatch::Named(_, name) => {
+                    self.ports.insert(name);
+                }
+                PortMatch::Numbers(..) => {}
+            },
+            TrafficMatch::Ports(..)
+            | TrafficMatch::Icmp(_)
+            | TrafficMatch::Igmp(..)
+            | TrafficMatch::Unknown(_) => {}
         }
     }
 

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use palisade_model::policy::{Namespaces, Peer, Peers, PodSet};
+use palisade_model::policy::{Namespaces, Peers, PodSet};
 use palisade_model::snapshot::Snapshot;
 use smol_str::SmolStr;
 
-use super::{Lookup, Shared, spans};
+use super::{Lookup, Shared, peer_sets, spans};
 use crate::reach::groups::Table;
 
 /// The groups of a set by the values that the labels have in their namespace, where it has all of them.
@@ -92,10 +92,8 @@ pub(super) fn like(snapshot: &Snapshot) -> Vec<usize> {
     let mut keys: BTreeSet<&str> = BTreeSet::new();
     for rule in snapshot.policies().iter().flat_map(|policy| &policy.rules) {
         let Peers::Of(peers) = &rule.peers else { continue };
-        for peer in peers {
-            if let Peer::Pods(set) = peer
-                && let Namespaces::SameLabels(asked) | Namespaces::NotSameLabels(asked) = &set.namespaces
-            {
+        for set in peers.iter().flat_map(|peer| peer_sets(snapshot, peer)) {
+            if let Namespaces::SameLabels(asked) | Namespaces::NotSameLabels(asked) = &set.namespaces {
                 keys.extend(asked.iter().map(SmolStr::as_str));
             }
         }

@@ -5,16 +5,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use palisade_model::policy::{TrafficMatch, TrafficMatches};
+use palisade_model::policy::{IcmpMatch, PortMatch, TrafficMatch, TrafficMatches};
 use palisade_model::traffic::{PortRange, Protocol};
 
-use super::{Behaviour, List, Outcome, PortOutcome, To};
+use super::{Behaviour, List, MOST_PIECES, Outcome, PortOutcome, To};
 
 /// A piece of traffic that no rule splits, but for ports.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Piece {
-    /// A type and a code; none stands for those that no rule mentions.
-    Icmp(Option<u8>, Option<u8>),
+    /// Messages of a type and a code. `None` stands for the types, or codes, that no rule mentions: unlike in an [`IcmpMatch`]
+    /// it is one of them and not all.
+    Icmp {
+        kind: Option<u8>,
+        code: Option<u8>,
+    },
     Igmp(Option<u8>, To),
     Rest,
 }
@@ -84,39 +88,61 @@ impl List {
         ports.extend(open.map(|(range, outcome)| (protocol, source, range, outcome)));
     }
 
+    /// ICMP by type and code. Rules name types, codes of a type, and codes of every type; a type is listed with all of its codes
+    /// as soon as one of them differs from what the type would get without being listed.
     pub(super) fn icmp(&self, rules: &BTreeSet<u32>, behaviour: &mut Behaviour) {
         let mut kinds: BTreeMap<u8, BTreeSet<u8>> = BTreeMap::new();
+        let mut of_every_kind: BTreeSet<u8> = BTreeSet::new();
         for one in self.traffic(rules) {
-            if let TrafficMatch::Icmp(Some(kind), code) = one {
-                kinds.entry(*kind).or_default().extend(code);
+            if let TrafficMatch::Icmp(IcmpMatch { kind, code }) = one {
+                let codes = kind.map_or(&mut of_every_kind, |kind| kinds.entry(kind).or_default());
+                codes.extend(code);
             }
         }
-        for (kind, codes) in kinds {
-            let any = self.decide(rules, Piece::Icmp(Some(kind), None));
-            for code in codes {
-                let outcome = self.decide(rules, Piece::Icmp(Some(kind), Some(code)));
-                if outcome != any {
-                    behaviour.icmp.push((kind, Some(code), outcome));
-                }
+        let decide = |kind, code| self.decide(rules, Piece::Icmp { kind, code });
+        let other = behaviour.other_icmp;
+        let unlisted: BTreeMap<u8, Outcome> =
+            of_every_kind.iter().map(|code| (*code, decide(None, Some(*code)))).collect();
+        let (mut listed, mut asked) = (Vec::new(), 0);
+        for (kind, own) in kinds {
+            // Beyond the limit the behaviour is closed: what is decided here counts no more.
+            asked += own.len() + of_every_kind.len();
+            if asked > MOST_PIECES {
+                break;
             }
-            if any != behaviour.other_icmp || behaviour.icmp.iter().any(|(other, ..)| *other == kind) {
-                behaviour.icmp.push((kind, None, any));
+            let any = decide(Some(kind), None);
+            let codes = own.union(&of_every_kind).map(|code| (*code, decide(Some(kind), Some(*code))));
+            let codes: Vec<(u8, Outcome)> = codes.collect();
+            let differs = |(code, outcome): &(u8, Outcome)| unlisted.get(code).unwrap_or(&other) != outcome;
+            if any == other && !codes.iter().any(differs) {
+                continue;
             }
+            let kind = Some(kind);
+            let codes = codes.into_iter().filter(|(_, outcome)| *outcome != any);
+            listed.extend(codes.map(|(code, outcome)| (IcmpMatch { kind, code: Some(code) }, outcome)));
+            listed.push((IcmpMatch { kind, code: None }, any));
         }
+        let codes = unlisted.into_iter().filter(|(_, outcome)| *outcome != other);
+        listed.extend(codes.map(|(code, outcome)| (IcmpMatch { kind: None, code: Some(code) }, outcome)));
+        behaviour.icmp = listed;
+        behaviour.closed |= asked > MOST_PIECES;
     }
 
     pub(super) fn igmp(&self, rules: &BTreeSet<u32>, behaviour: &mut Behaviour) {
         let (mut kinds, mut groups) = (BTreeSet::new(), BTreeSet::new());
+        let mut splits = false;
         for one in self.traffic(rules) {
             if let TrafficMatch::Igmp(kind, group) = one {
+                splits |= kind.is_some() || group.is_some();
                 kinds.extend(kind);
+                // No packet of IGMP goes to a group of IPv6; one to a host may be about it.
                 groups.extend(group.and_then(|group| match group {
                     std::net::IpAddr::V4(group) => Some(group),
                     std::net::IpAddr::V6(_) => None,
                 }));
             }
         }
-        if kinds.is_empty() && groups.is_empty() {
+        if !splits {
             return;
         }
         let kinds: Vec<Option<u8>> = kinds.into_iter().map(Some).chain([None]).collect();
@@ -136,44 +162,57 @@ impl List {
     }
 }
 
-/// Whether a match is about a piece.
-pub(super) fn is_meant(wanted: &TrafficMatch, piece: Piece) -> bool {
-    match (wanted, piece) {
-        (TrafficMatch::Icmp(None, _), Piece::Icmp(..)) => true,
-        (TrafficMatch::Icmp(Some(kind), None), Piece::Icmp(own, _)) => own == Some(*kind),
-        (TrafficMatch::Icmp(Some(kind), Some(code)), Piece::Icmp(own, own_code)) => {
-            own == Some(*kind) && own_code == Some(*code)
-        }
-        (TrafficMatch::Igmp(kind, group), Piece::Igmp(own, to)) => {
-            kind.is_none_or(|kind| own == Some(kind))
-                && group.is_none_or(|group| match to {
-                    To::Group(own) => group == own,
-                    To::OtherGroup => false,
-                    To::Host => true,
-                })
-        }
-        _ => false,
+/// Whether a match contains a piece. Ports are no pieces: the sweep decides them.
+pub(super) fn contains(wanted: &TrafficMatch, piece: Piece) -> bool {
+    match wanted {
+        TrafficMatch::Icmp(IcmpMatch { kind, code }) => match piece {
+            Piece::Icmp { kind: own_kind, code: own_code } => {
+                kind.is_none_or(|kind| own_kind == Some(kind))
+                    && code.is_none_or(|code| own_code == Some(code))
+            }
+            Piece::Igmp(..) | Piece::Rest => false,
+        },
+        TrafficMatch::Igmp(kind, group) => match piece {
+            Piece::Igmp(own, to) => {
+                kind.is_none_or(|kind| own == Some(kind))
+                    && group.is_none_or(|group| match to {
+                        To::Group(own) => group == own,
+                        To::OtherGroup => false,
+                        To::Host => true,
+                    })
+            }
+            Piece::Icmp { .. } | Piece::Rest => false,
+        },
+        // Names have been resolved by the engine, and what cannot be read has become all traffic or none.
+        TrafficMatch::Ports(..)
+        | TrafficMatch::Named(..)
+        | TrafficMatch::From(..)
+        | TrafficMatch::Unknown(_) => false,
     }
 }
 
 /// The destination ports that a match is about, of connections from this source port.
 fn destinations(one: &TrafficMatch, protocol: Protocol, source: u16, ranges: &mut Vec<PortRange>) {
+    let mut add = |own: Protocol, range: PortRange| ranges.extend((own == protocol).then_some(range));
     match one {
-        TrafficMatch::Ports(own, range) if *own == protocol => ranges.push(*range),
-        TrafficMatch::From(range, of) if range.contains(source) => {
-            destinations(of, protocol, source, ranges);
-        }
-        _ => {}
+        TrafficMatch::Ports(own, range) => add(*own, *range),
+        TrafficMatch::From(from, port) => match &**port {
+            PortMatch::Numbers(own, range) if from.contains(source) => add(*own, *range),
+            PortMatch::Numbers(..) | PortMatch::Named(..) => {}
+        },
+        TrafficMatch::Named(..)
+        | TrafficMatch::Icmp(_)
+        | TrafficMatch::Igmp(..)
+        | TrafficMatch::Unknown(_) => {}
     }
 }
 
 fn cut_sources(one: &TrafficMatch, protocol: Protocol, starts: &mut BTreeSet<u16>) {
-    if let TrafficMatch::From(range, of) = one
-        && of.is_about(protocol)
+    if let TrafficMatch::From(range, port) = one
+        && port.is_about(protocol)
     {
         starts.insert(range.first);
         starts.extend(range.last.checked_add(1));
-        cut_sources(of, protocol, starts);
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use palisade_model::policy::IcmpMatch;
 use palisade_model::traffic::{PortRange, Protocol};
 
 use super::pieces::PROTOCOLS;
@@ -31,7 +32,7 @@ impl Behaviour {
     fn lets_nothing_through(&self) -> bool {
         let outcomes = [self.other_icmp, self.other_igmp, self.rest];
         let ports = self.ports.iter().map(|port| port.3);
-        let types = self.icmp.iter().map(|icmp| icmp.2).chain(self.igmp.iter().map(|igmp| igmp.2));
+        let types = self.icmp.iter().map(|icmp| icmp.1).chain(self.igmp.iter().map(|igmp| igmp.2));
         let mut all = outcomes.into_iter().chain(ports).chain(types);
         all.all(|outcome| outcome.verdict != Final::Allow)
     }
@@ -71,21 +72,24 @@ impl Behaviour {
     }
 
     fn is_icmp_within(&self, other: &Behaviour, fine: impl Fn(Final, Final) -> bool) -> bool {
-        let both = || self.icmp.iter().chain(&other.icmp);
+        let both = || self.icmp.iter().chain(&other.icmp).map(|(matched, _)| matched);
         // None stands for the types, and the codes, that neither mentions.
-        let kinds: BTreeSet<Option<u8>> = both().map(|(kind, ..)| Some(*kind)).chain([None]).collect();
-        let codes: BTreeSet<Option<u8>> = both().map(|(_, code, _)| *code).chain([None]).collect();
+        let kinds: BTreeSet<Option<u8>> = both().map(|matched| matched.kind).chain([None]).collect();
+        let codes: BTreeSet<Option<u8>> = both().map(|matched| matched.code).chain([None]).collect();
+        let entries = self.icmp.len() + other.icmp.len();
+        if kinds.len().saturating_mul(codes.len()).saturating_mul(entries) > MOST {
+            return false;
+        }
         kinds.iter().all(|kind| {
             codes.iter().all(|code| fine(self.icmp_of(*kind, *code), other.icmp_of(*kind, *code)))
         })
     }
 
     fn icmp_of(&self, kind: Option<u8>, code: Option<u8>) -> Final {
-        let own = self
-            .icmp
-            .iter()
-            .find(|(own, wanted, _)| Some(*own) == kind && (wanted.is_none() || *wanted == code));
-        own.map_or(self.other_icmp, |entry| entry.2).verdict
+        let own = self.icmp.iter().find(|(IcmpMatch { kind: own_kind, code: own_code }, _)| {
+            (own_kind.is_none() || *own_kind == kind) && (own_code.is_none() || *own_code == code)
+        });
+        own.map_or(self.other_icmp, |entry| entry.1).verdict
     }
 
     fn is_igmp_within(&self, other: &Behaviour, fine: impl Fn(Final, Final) -> bool) -> bool {

@@ -1,11 +1,11 @@
-//! Chance with a fixed sequence, so that a failure can be repeated. Tests of other crates take it from here by its path.
+//! Chance with a fixed sequence, so that a failure can be repeated.
 
-#![allow(dead_code, reason = "each test takes what it needs")]
-
-/// Splitmix64: small, and good enough for worlds.
+/// Splitmix64: small, and good enough for worlds. The field is the seed.
+#[derive(Debug, Clone)]
 pub struct Dice(pub u64);
 
 impl Dice {
+    /// A number from 0 up to, and not including, `sides`.
     pub fn roll(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -14,6 +14,7 @@ impl Dice {
         usize::try_from((z ^ (z >> 31)) % sides as u64).unwrap()
     }
 
+    /// One of these, which must not be empty.
     pub fn one<T: Clone>(&mut self, of: &[T]) -> T {
         of[self.roll(of.len())].clone()
     }
