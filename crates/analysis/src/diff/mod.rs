@@ -8,6 +8,7 @@
 mod causes;
 mod findings;
 mod joint;
+mod near;
 mod outside;
 mod proof;
 mod spots;
