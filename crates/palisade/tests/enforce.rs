@@ -6,6 +6,8 @@
 
 #[path = "enforce/machine.rs"]
 mod machine;
+#[path = "enforce/trust.rs"]
+mod trust;
 
 use std::fs;
 use std::io::{Read, Write};

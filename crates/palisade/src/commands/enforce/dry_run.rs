@@ -44,7 +44,10 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
     let mut world = World::new(arguments.node.as_deref());
     world.take(&manifests)?;
     let live = Live::new(world.part(), &world.place.node, world.place.wiring.clone());
-    let state = State::read(&arguments.state.folder).ok().flatten();
+    // Who may not read the state is told by the kernel; that enforcing would refuse it is to be known before.
+    let read = State::read(&arguments.state.folder);
+    let refused = read.as_ref().err().filter(|error| error.is_untrusted()).map(ToString::to_string);
+    let state = read.ok().flatten();
     let now = now(arguments, state.as_ref(), &world);
     let mut out = format!(
         "# What `palisade enforce` would do for node {}, from {}: {}.\n# {}\n",
@@ -72,7 +75,8 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
         Some(patch) => out.push_str(&patch.text()),
         None => out.push_str(&live.program().replace()),
     }
-    let notes = world.place.notes.iter().chain(live.lacks());
+    let refused = refused.map(|why| format!("palisade enforce would not start: {why}"));
+    let notes = refused.iter().chain(&world.place.notes).chain(live.lacks());
     let err = notes.map(|note| format!("{} {note}\n", look.warning("warning:"))).collect();
     Ok(Outcome { out, err, code: YES })
 }

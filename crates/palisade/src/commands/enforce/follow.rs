@@ -55,6 +55,13 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
     let signals = Signals::register()?;
     let scrapes = arguments.metrics.map(Scrapes::listen);
     let remembered = State::read(&arguments.state.folder);
+    // A state that other users may have written is no reason to go on without one: what it says about the node, and the versions to fall
+    // back on, would be lost. The kernel has the rules that it has.
+    if let Err(error) = &remembered
+        && error.is_untrusted()
+    {
+        return Err(error.to_string());
+    }
     let mut enforcer = Enforcer::new(arguments, color, kernel);
     match remembered {
         Ok(state) => enforcer.remember(state),
