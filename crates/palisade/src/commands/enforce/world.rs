@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use palisade_agent::machine::continuity::Continuity;
 use palisade_agent::machine::network::{Ip, NetworkError};
 use palisade_agent::machine::{Finder, Place};
+use palisade_agent::source::Source as Origin;
 use palisade_agent::state::{FileState, PodState, State, VERSION, digest};
 use palisade_dialects::source::tree::Source;
 use palisade_dialects::thorium::Reading;
@@ -29,8 +31,7 @@ pub struct World {
     pub place: Place,
     /// The node that somebody asked for.
     asked: Option<String>,
-    /// What this machine was when it was last placed: the node, and how many of its pods have an address.
-    was: Option<(String, usize)>,
+    continuity: Continuity,
 }
 
 /// What is new for this machine.
@@ -53,14 +54,14 @@ impl World {
     /// With nothing in it. The machine is this node, if one is said.
     pub fn new(node: Option<&str>) -> World {
         World {
-            finder: Finder::new(Ip, node),
+            finder: Finder::new(Ip, Origin::Files, node),
             engine: Engine::default(),
             known: BTreeSet::new(),
             view: View::default(),
             objects: Objects::default(),
             place: Place::default(),
             asked: node.map(ToOwned::to_owned),
-            was: None,
+            continuity: Continuity::new(Origin::Files),
         }
     }
 
@@ -69,7 +70,7 @@ impl World {
         self.finder.remember(&state.pods);
         // Who names the node means it.
         if self.asked.is_none() || self.asked.as_ref() == Some(&state.node) {
-            self.was = Some((state.node.clone(), placed_pods(&state.pods)));
+            self.continuity.remember(&state.node, &state.pods);
         }
     }
 
@@ -80,23 +81,11 @@ impl World {
         self.check_node(&objects, manifests)?;
         let place =
             self.finder.place(&mut objects, &manifests.machines).map_err(|error| error.to_string())?;
-        if let Some((node, pods)) = &self.was {
-            if *place.node != **node {
-                return Err(format!(
-                    "this machine was node {node}, and would be {} now: start it with --node if that is meant",
-                    place.node
-                ));
-            }
-            if *pods > 0 && placed_pods(&place.pods) == 0 {
-                return Err(format!(
-                    "no pod is left on node {node}, where there were {pods}: `palisade enforce stop` takes their rules out of force"
-                ));
-            }
-        }
+        self.continuity.check(&place).map_err(|error| error.to_string())?;
         if let Some(error) = place.errors.first() {
             return Err(error.clone());
         }
-        self.was = Some((place.node.to_string(), placed_pods(&place.pods)));
+        self.continuity.remember(&place.node, &place.pods);
         let snapshot = Snapshot::new(objects.clone());
         let (known, deltas) = self.engine.relist(&self.known, &objects, &snapshot);
         let same = !self.known.is_empty() && place.node == self.place.node;
@@ -161,11 +150,6 @@ impl World {
     pub fn placed_without_policies(&self) -> Option<Placed> {
         placed(Objects { policies: Vec::new(), ..self.objects.clone() })
     }
-}
-
-/// How many pods have an address.
-fn placed_pods(pods: &[PodState]) -> usize {
-    pods.iter().filter(|pod| !pod.addresses.is_empty()).count()
 }
 
 fn placed(objects: Objects) -> Option<Placed> {
