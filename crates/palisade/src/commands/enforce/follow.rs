@@ -136,7 +136,7 @@ fn stay(
     while !signals.stop.load(Ordering::Relaxed) {
         let pause = if enforcer.is_unsettled() { SETTLE } else { LOOK };
         let due = machine.iter().map(|at| at.saturating_duration_since(Instant::now())).min();
-        let pause = due.map_or(pause, |due| due.min(pause));
+        let pause = due.into_iter().chain(enforcer.report_due()).fold(pause, Duration::min);
         let ready = wait(pause, &watch, &links, signals, scrapes.as_ref(), enforcer);
         let begun = Instant::now();
         let mut read = signals.reload.swap(false, Ordering::Relaxed);
@@ -178,7 +178,9 @@ fn stay(
             scrapes.answer(|| enforcer.metrics());
         }
         enforcer.write_state();
+        enforcer.report_changes();
     }
+    enforcer.finish_reports();
     enforcer.said.line(match enforcer.is_begun() {
         true => "ended; the rules stay in force (`palisade enforce stop` removes them)",
         false => "ended; nothing was written",

@@ -13,10 +13,8 @@ use palisade_dialects::thorium::Reading;
 use palisade_engine::delta::Delta;
 use palisade_engine::view::View;
 use palisade_engine::{Engine, Key};
-use palisade_lab::place::Placed;
 use palisade_model::snapshot::{Objects, Snapshot};
 
-use super::super::changes::{Changed, between};
 use super::files::{Manifests, manifests};
 
 /// This machine in the world of the manifests.
@@ -26,7 +24,7 @@ pub struct World {
     engine: Engine,
     known: BTreeSet<Key>,
     view: View,
-    objects: Objects,
+    objects: Arc<Objects>,
     /// Where everything is.
     pub place: Place,
     /// The node that somebody asked for.
@@ -43,11 +41,6 @@ pub enum Step {
     Whole(Box<View>),
 }
 
-/// With more pods than this, what opens and closes is not worked out: every pair of them would be asked about.
-const MOST_PODS: usize = 200;
-/// How many flows are asked about.
-const MOST_FLOWS: usize = 50_000;
-
 // === impl World ===
 
 impl World {
@@ -58,7 +51,7 @@ impl World {
             engine: Engine::default(),
             known: BTreeSet::new(),
             view: View::default(),
-            objects: Objects::default(),
+            objects: Arc::default(),
             place: Place::default(),
             asked: node.map(ToOwned::to_owned),
             continuity: Continuity::new(Origin::Files),
@@ -89,7 +82,7 @@ impl World {
         let snapshot = Snapshot::new(objects.clone());
         let (known, deltas) = self.engine.relist(&self.known, &objects, &snapshot);
         let same = !self.known.is_empty() && place.node == self.place.node;
-        (self.known, self.place, self.objects) = (known, place, objects);
+        (self.known, self.place, self.objects) = (known, place, Arc::new(objects));
         let node = self.place.node.as_str();
         let mut parts = Vec::with_capacity(deltas.len());
         let followed = same
@@ -141,25 +134,15 @@ impl World {
         self.objects.policies.len()
     }
 
-    /// The world as a lab would build it, to ask about connections in it; nothing if that would be too many.
-    pub fn placed(&self) -> Option<Placed> {
-        placed(self.objects.clone())
+    /// The objects of the manifests, with this machine in them.
+    pub fn objects(&self) -> Arc<Objects> {
+        Arc::clone(&self.objects)
     }
 
-    /// The same without any policy.
-    pub fn placed_without_policies(&self) -> Option<Placed> {
-        placed(Objects { policies: Vec::new(), ..self.objects.clone() })
+    /// The same objects without any policy.
+    pub fn without_policies(&self) -> Objects {
+        Objects { policies: Vec::new(), ..Objects::clone(&self.objects) }
     }
-}
-
-fn placed(objects: Objects) -> Option<Placed> {
-    let pods = objects.pods.len() + objects.workloads.len();
-    (pods <= MOST_PODS).then(|| Placed::new(objects))
-}
-
-/// What opens and closes from one world to another, where both are known.
-pub fn changed(before: Option<&Placed>, now: Option<&Placed>) -> Option<Changed> {
-    Some(between(before?, now?, MOST_FLOWS))
 }
 
 /// The texts that a state remembers.
