@@ -6,6 +6,7 @@
 //!                        ├─► State                   on disk: what is in force, since when, from what
 //!                        └─► Figures ──► metrics     for Prometheus
 //!   machine, watch, links, lock                      what an enforcer on a machine needs besides
+//!   Source                                           whether what is missing in the input can be missing by mistake
 //! ```
 //!
 //! Whatever fails, what was in force stays in force: nothing here takes rules away. [`Enforcement`] knows nothing of files; `palisade
@@ -19,7 +20,9 @@ pub mod links;
 pub mod lock;
 pub mod machine;
 pub mod metrics;
+pub mod source;
 pub mod state;
 pub mod watch;
 
 pub use enforcement::{Done, Enforcement, Remembered, Wrote};
+pub use source::Source;

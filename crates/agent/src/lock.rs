@@ -1,17 +1,16 @@
 //! One enforcer a folder of state, and one a network: a second would undo what the first does.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, fchmod, flock};
 use rustix::net::sockopt::socket_peercred;
 use thiserror::Error;
 
-use crate::state::{StateError, make_folder};
+use crate::state::{Folder, StateError};
 
 /// Held as long as this is there; the kernel lets go of it when the process ends, however that is.
 #[derive(Debug)]
@@ -42,7 +41,7 @@ pub enum LockError {
         /// Its number, or a question mark.
         holder: String,
     },
-    /// The folder or file cannot be made.
+    /// The folder or file cannot be made, or is not trusted.
     #[error(transparent)]
     State(#[from] StateError),
 }
@@ -57,29 +56,32 @@ const NAME: &str = "palisade-enforce";
 impl Lock {
     /// Takes the lock of a folder, which is made if it is not there; does not wait.
     pub fn take(folder: &Path) -> Result<Lock, LockError> {
-        make_folder(folder)?;
-        let path = folder.join(FILE);
-        let failed = |source| StateError { path: path.clone(), source };
-        let mut file = open(&path).map_err(failed)?;
+        let folder = Folder::create(folder)?;
+        let mut file = folder.update(FILE)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {
-                // Who holds it is for people: whether somebody does, the kernel says.
+                // A user who may read it may lock it, and keep the next enforcer out.
+                let _ = fchmod(&file, Mode::RUSR | Mode::WUSR);
+                // The number is for people: whether it is held, the kernel says.
                 let pid = format!("{}\n", std::process::id());
                 let _ = file.set_len(0).and_then(|()| file.write_all(pid.as_bytes()));
                 Ok(Lock { _file: file })
             }
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(LockError::Held { holder: name(&mut file), path }),
-            Err(error) => Err(failed(error.into()).into()),
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                Err(LockError::Held { holder: name(&mut file), path: folder.path(FILE) })
+            }
+            Err(error) => Err(StateError::System { path: folder.path(FILE), source: error.into() }.into()),
         }
     }
 
-    /// Who holds the lock of a folder, if anybody does.
-    pub fn holder(folder: &Path) -> Option<String> {
-        let mut file = File::open(folder.join(FILE)).ok()?;
-        match flock(&file, FlockOperation::NonBlockingLockShared) {
+    /// The number of the process that holds the lock of a folder, if one does.
+    pub fn holder(folder: &Path) -> Result<Option<String>, StateError> {
+        let Some(folder) = Folder::open(folder)? else { return Ok(None) };
+        let Some(mut file) = folder.read(FILE)? else { return Ok(None) };
+        Ok(match flock(&file, FlockOperation::NonBlockingLockShared) {
             Err(rustix::io::Errno::WOULDBLOCK) => Some(name(&mut file)),
             _ => None,
-        }
+        })
     }
 }
 
@@ -105,10 +107,6 @@ impl Alone {
             }
         }
     }
-}
-
-fn open(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o644).open(path)
 }
 
 /// Who wrote its number into the file.

@@ -6,7 +6,8 @@
 //!   `ip -j address`, here and in namespaces ──────┘
 //! ```
 //!
-//! [`network`] asks the machine, [`inside`] finds pods in network namespaces, [`placing`] puts them into the objects.
+//! [`network`] asks the machine, [`inside`] finds pods in network namespaces, [`placing`] puts them into the objects,
+//! [`continuity`] refuses what cannot be meant.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -19,8 +20,10 @@ use smol_str::SmolStr;
 use self::inside::Inside;
 use self::network::{Link, Network, NetworkError};
 use self::placing::{pods, settle, stand, wire, written};
+use crate::source::Source;
 use crate::state::PodState;
 
+pub mod continuity;
 mod inside;
 pub mod network;
 mod placing;
@@ -29,6 +32,8 @@ mod placing;
 #[derive(Debug)]
 pub struct Finder<N> {
     network: N,
+    /// Where the objects come from.
+    source: Source,
     /// The name of the node, if somebody said it.
     asked: Option<SmolStr>,
     /// The machine's interfaces, when they were last read.
@@ -63,10 +68,11 @@ pub struct Place {
 // === impl Finder ===
 
 impl<N: Network> Finder<N> {
-    /// Finds by this network; the node is the one that is asked for, if one is.
-    pub fn new(network: N, asked: Option<&str>) -> Self {
+    /// Finds by this network what a source lists; the node is the one that is asked for, if one is.
+    pub fn new(network: N, source: Source, asked: Option<&str>) -> Self {
         Finder {
             network,
+            source,
             asked: asked.map(Into::into),
             links: None,
             inside: BTreeMap::new(),
@@ -145,7 +151,8 @@ impl<N: Network> Finder<N> {
         stand(objects, &node, &global);
         place.pods = pods(objects, &node, &place.wiring);
         self.remember(&place.pods);
-        if place.pods.is_empty() {
+        // Of a cluster's nodes, some have no pods.
+        if place.pods.is_empty() && !self.source.lists_empty_nodes() {
             place
                 .notes
                 .push(format!("no pod is on node {node}: only rules about the node itself are in force"));

@@ -1,4 +1,4 @@
-//! What an enforcer does, for Prometheus: the text, and (serve.rs) who hands it out.
+//! What an enforcer does, for Prometheus: the text, and (serve.rs, client.rs) the server that hands it out.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,6 +10,7 @@ use palisade_nftables::program::Program;
 use crate::counted::Decider;
 use crate::figures::{BOUNDS, Figures, Histogram, KINDS};
 
+mod client;
 pub mod serve;
 
 /// All that is shown.

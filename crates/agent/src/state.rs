@@ -1,20 +1,21 @@
 //! What is in force, on disk: for `status`, for the next enforcer, and for the day on which the files are broken and it has to be
 //! said what was in force before.
 //!
-//! It is one file, written beside and renamed, so that whoever reads it finds all of an older or all of the newer one. That it
-//! cannot be written never stops anything.
+//! It is one file, written beside and renamed, so that a reader finds all of an older or all of the newer one. That it
+//! cannot be written never stops anything. Only a state that no other user can have written is read (folder.rs).
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use thiserror::Error;
 
+pub(crate) use self::folder::Folder;
+pub use self::folder::{Distrust, StateError};
 use crate::enforcement::Remembered;
+
+mod folder;
 
 /// Where it is, unless somebody says otherwise. It does not outlive the machine's next start, and neither do the rules.
 pub const FOLDER: &str = "/run/palisade/enforce";
@@ -90,65 +91,35 @@ pub struct PodState {
     pub interface: Option<String>,
 }
 
-/// Why a state was not written or read. What is in force does not depend on it.
-#[derive(Debug, Error)]
-#[error("{path}: {source}", path = path.display())]
-pub struct StateError {
-    /// The file or folder.
-    pub path: PathBuf,
-    /// What came back.
-    #[source]
-    pub source: io::Error,
-}
-
 /// The form of today.
 pub const VERSION: u32 = 1;
 
 // === impl State ===
 
 impl State {
-    /// What the state in a folder says; nothing if there is none, or one of another form.
+    /// Reads the state in a folder; nothing if there is none, or one of another form.
     pub fn read(folder: &Path) -> Result<Option<State>, StateError> {
-        let path = folder.join(FILE);
-        let failed = |source| StateError { path: path.clone(), source };
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(error)),
-        };
+        let Some(folder) = Folder::open(folder)? else { return Ok(None) };
+        let Some(file) = folder.read(FILE)? else { return Ok(None) };
         let mut text = Vec::new();
-        file.take(MOST_BYTES).read_to_end(&mut text).map_err(failed)?;
+        let read = file.take(MOST_BYTES).read_to_end(&mut text);
+        read.map_err(|source| StateError::System { path: folder.path(FILE), source })?;
         let state: Option<State> = serde_json::from_slice(&text).ok();
         Ok(state.filter(|state| state.version == VERSION))
     }
 
-    /// Writes it into a folder, which is made. For root's eyes: what is in a folder of manifests is nobody else's business.
+    /// Writes it into a folder, which is made if it is not there. Only the effective user may read it: it holds manifests.
     pub fn write(&self, folder: &Path) -> Result<(), StateError> {
-        make_folder(folder)?;
-        let path = folder.join(FILE);
-        let new = folder.join(format!("{FILE}.new"));
-        let written = (|| {
-            let text = serde_json::to_vec(self)?;
-            let _ = fs::remove_file(&new);
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-            file.write_all(&text)?;
-            file.sync_all()?;
-            fs::rename(&new, &path)?;
-            File::open(folder)?.sync_all()
-        })();
-        written.map_err(|source| {
-            let _ = fs::remove_file(&new);
-            StateError { path, source }
-        })
+        let folder = Folder::create(folder)?;
+        let text = serde_json::to_vec(self);
+        let text =
+            text.map_err(|error| StateError::System { path: folder.path(FILE), source: error.into() })?;
+        folder.replace(FILE, &text)
     }
 
-    /// Takes it away.
+    /// Removes it from a folder.
     pub fn forget(folder: &Path) -> Result<(), StateError> {
-        let path = folder.join(FILE);
-        match fs::remove_file(&path) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(StateError { path, source }),
-            _ => Ok(()),
-        }
+        Folder::open(folder)?.map_or(Ok(()), |folder| folder.remove(FILE))
     }
 
     /// What an enforcer has to know to leave the table as it is.
@@ -156,12 +127,6 @@ impl State {
         let structure = self.structure.clone()?;
         Some(Remembered { program: self.program.clone(), structure })
     }
-}
-
-/// A folder, and those above it.
-pub(crate) fn make_folder(folder: &Path) -> Result<(), StateError> {
-    let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(folder);
-    made.map_err(|source| StateError { path: folder.to_owned(), source })
 }
 
 /// SHA-256, in hexadecimal digits.

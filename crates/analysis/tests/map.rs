@@ -207,7 +207,7 @@ fn a_diff_is_what_differs_between_two_maps() {
         by_name(&diff.after, &cuts, &mut cells, true, &mut wanted);
         wanted.retain(|_, (before, after)| before != after);
         let mut told = Rows::new();
-        let select = diff::Select { families: EVERYTHING.to_vec(), ignore_self: false };
+        let select = diff::Select { families: EVERYTHING.to_vec(), ..diff::Select::default() };
         let end = diff.changes(&select, &cuts, &mut cells, |_, change| {
             // Nodes, and pods that are not like the others, are no rows of a map.
             let spot = |peer| matches!(peer, diff::Peer::Spot(_));

@@ -65,7 +65,7 @@ fn changes(before: &Snapshot, after: &Snapshot, options: &Options) -> usize {
     let cuts = Cuts::of([before, after]);
     let mut cells = Cells::new(cuts.line().clone());
     let diff = Diff::new(before, after, options, Level::Workloads, &cuts, &mut cells);
-    let select = Select { families: vec![Family::V4, Family::V6], ignore_self: false };
+    let select = Select { families: vec![Family::V4, Family::V6], ..Select::default() };
     let mut count = 0;
     let _ = diff.changes(&select, &cuts, &mut cells, |_, _| {
         count += 1;

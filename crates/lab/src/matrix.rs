@@ -24,15 +24,6 @@ pub struct Matrix {
     pub all: usize,
 }
 
-/// What is asked about besides the ports that pods declare: whatever policies mention.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Topics {
-    /// Ports, and ICMP.
-    pub traffic: BTreeSet<Traffic>,
-    /// Addresses outside.
-    pub outside: BTreeSet<IpAddr>,
-}
-
 /// The most addresses outside that are asked about.
 const MOST_OUTSIDE: usize = 8;
 /// How many addresses of a block are looked at to find one that is nobody's.
@@ -48,16 +39,8 @@ const PING: u8 = 8;
 impl Matrix {
     /// The flows of a world, evenly thinned out to at most so many.
     pub fn of(placed: &Placed, most: usize) -> Matrix {
-        Matrix::about(placed, &Topics::of(&placed.given), most)
-    }
-
-    /// The same, about these topics: those of two worlds together, where they are compared.
-    pub fn about(placed: &Placed, topics: &Topics, most: usize) -> Matrix {
         let snapshot = &placed.given;
-        let mentioned: Vec<Traffic> = topics.traffic.iter().copied().collect();
-        // What is outside of one world can be somebody in another.
-        let is_outside = |address: &&IpAddr| snapshot.who_has(**address) == Who::Outside;
-        let outside: BTreeSet<IpAddr> = topics.outside.iter().filter(is_outside).copied().collect();
+        let (mentioned, outside) = (mentioned(snapshot), outside(snapshot));
         let pods: Vec<usize> = (0..snapshot.pods().len())
             .filter(|at| {
                 let (given, here) = (&snapshot.pods()[*at], &placed.snapshot.pods()[*at]);
@@ -104,23 +87,6 @@ impl Matrix {
             flows = kept.collect();
         }
         Matrix { flows, outside, all }
-    }
-}
-
-// === impl Topics ===
-
-impl Topics {
-    /// What the policies of a world mention.
-    pub fn of(snapshot: &Snapshot) -> Topics {
-        Topics { traffic: mentioned(snapshot).into_iter().collect(), outside: outside(snapshot) }
-    }
-
-    /// What either mentions.
-    #[must_use]
-    pub fn and(mut self, other: Topics) -> Topics {
-        self.traffic.extend(other.traffic);
-        self.outside.extend(other.outside);
-        self
     }
 }
 

@@ -317,3 +317,26 @@ fn labels_and_rollouts_are_named_as_causes() {
     assert_eq!(code, 1);
     assert!(out.contains("Labels changed: shop/web (-app=web +app=api)"), "{out}");
 }
+
+/// A pod's own node reaches it whatever policies say; another node does not.
+#[test]
+fn a_node_is_not_cut_off_from_its_own_pods() {
+    let pod = |name: &str, node: &str| {
+        format!(
+            "---\n{{apiVersion: v1, kind: Pod, metadata: {{namespace: shop, name: {name}}}, spec: {{nodeName: {node}}}}}\n"
+        )
+    };
+    let node = "{apiVersion: v1, kind: Node, metadata: {name: w1}, status: {addresses: [{type: InternalIP, address: 192.0.2.1}]}}\n";
+    let isolated = policy("policyTypes: [Ingress]");
+    let folder = sides("", &isolated, &format!("{node}{}{}", pod("db", "w1"), pod("web", "w1")));
+    let (code, out, _) = folder.palisade(&DIFF);
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("CLOSES") && !out.contains("node w1"), "{out}");
+    let (_, out, _) =
+        folder.palisade(&["explain", "-f", "both.yaml", "-f", "after.yaml", "node:w1 -> shop/db tcp/80"]);
+    assert!(out.starts_with("ALLOWED"), "{out}");
+    folder.write("both.yaml", &format!("{node}{}{}", pod("db", "w1"), pod("web", "w2")));
+    let (_, out, _) = folder.palisade(&DIFF);
+    assert!(out.contains("CLOSES  shop/web, anywhere outside over IPv4 → shop/db   all\n"), "{out}");
+    assert!(out.contains("CLOSES  shop/db, node w1, anywhere outside over IPv4 → shop/web   all\n"), "{out}");
+}

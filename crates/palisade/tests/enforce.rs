@@ -6,6 +6,10 @@
 
 #[path = "enforce/machine.rs"]
 mod machine;
+#[path = "enforce/report.rs"]
+mod report;
+#[path = "enforce/trust.rs"]
+mod trust;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -86,7 +90,11 @@ fn a_dry_run_says_what_would_be_and_does_nothing() {
     let machine = Machine::new();
     let output = machine.palisade(&["--dry-run"]);
     assert_eq!(output.code, Some(0), "{output:?}");
-    assert!(output.out.contains("# closes  shop/job → shop/db tcp/80"), "{}", output.out);
+    assert!(
+        output.out.contains("# closes  shop/job, anywhere outside over IPv4 → shop/db all"),
+        "{}",
+        output.out
+    );
     assert!(output.out.contains("delete table inet palisade\ntable inet palisade {"), "{}", output.out);
     assert_eq!(machine.nft("list tables"), "");
     machine.palisade(&["--once"]);
@@ -110,20 +118,23 @@ fn what_is_saved_is_in_force() {
     assert!(machine.connects("web", 80) && !machine.connects("job", 80));
     // In place.
     machine.write("policy.yaml", &POLICY.replace("app: web", "app: job"));
-    enforcer.says("policy.yaml changed: 1 connection opens (shop/job → shop/db tcp/80); 1 connection closes");
+    enforcer.says("policy.yaml changed, enforced in ");
+    enforcer.says(": opens shop/job → shop/db tcp/80; closes shop/web → shop/db tcp/80\n");
     assert!(machine.connects("job", 80) && !machine.connects("web", 80));
     // Beside it, and moved there.
     machine.write(".policy.yaml.swp", POLICY);
     fs::rename(machine.path(".policy.yaml.swp"), machine.path("policy.yaml")).unwrap();
-    enforcer.says("1 connection opens (shop/web → shop/db tcp/80); 1 connection closes");
+    enforcer.says(": opens shop/web → shop/db tcp/80; closes shop/job → shop/db tcp/80\n");
     assert!(machine.connects("web", 80) && !machine.connects("job", 80));
     // In a folder that comes later.
     fs::create_dir(machine.path("more")).unwrap();
     machine
         .write("more/job.yaml", &POLICY.replace("name: db}", "name: job}").replace("app: web", "app: job"));
-    enforcer.says("job.yaml changed: 1 connection opens (shop/job → shop/db tcp/80)");
+    enforcer.says("job.yaml changed, enforced in ");
+    enforcer.says(": opens shop/job → shop/db tcp/80\n");
     fs::remove_dir_all(machine.path("more")).unwrap();
-    enforcer.says("job.yaml changed: 1 connection closes (shop/job → shop/db tcp/80)");
+    enforcer.says("job.yaml changed, enforced in ");
+    enforcer.says(": closes shop/job → shop/db tcp/80\n");
     // As it is asked for.
     enforcer.signal("HUP");
     enforcer.says("read again: nothing is new");
@@ -146,7 +157,8 @@ fn a_config_map_is_swapped_by_a_link() {
     symlink("..2", machine.path("..data_tmp")).unwrap();
     fs::rename(machine.path("..data_tmp"), machine.path("..data")).unwrap();
     fs::remove_dir_all(machine.path("..1")).unwrap();
-    enforcer.says("policy.yaml changed: 1 connection opens (shop/job");
+    enforcer.says("policy.yaml changed, enforced in ");
+    enforcer.says(": opens shop/job → shop/db tcp/80; ");
     assert!(machine.connects("job", 80) && !machine.connects("web", 80));
 }
 
@@ -161,7 +173,8 @@ fn files_that_are_half_written_broken_or_gone_take_nothing_out_of_force() {
     file.write_all(b"apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\n").unwrap();
     let more = POLICY.replace("name: db}", "name: job}").replace("app: web", "app: job").replace("80", "81");
     machine.write("job.yaml", &more);
-    enforcer.says("job.yaml changed: 1 connection opens (shop/job → shop/db tcp/81)");
+    enforcer.says("job.yaml changed, enforced in ");
+    enforcer.says(": opens shop/job → shop/db tcp/81\n");
     assert!(machine.connects("web", 80) && !machine.connects("job", 80) && machine.connects("job", 81));
     file.write_all(&POLICY.as_bytes()[POLICY.find("metadata").unwrap()..]).unwrap();
     drop(file);
@@ -183,9 +196,11 @@ fn files_that_are_half_written_broken_or_gone_take_nothing_out_of_force() {
     fs::rename(machine.beside("away"), machine.folder()).unwrap();
     // And right again, with another one deleted.
     machine.write("policy.yaml", &POLICY.replace("port: 80", "port: 82"));
-    enforcer.says("policy.yaml changed: 1 connection opens (shop/web → shop/db tcp/82)");
+    enforcer.says("policy.yaml changed, enforced in ");
+    enforcer.says(": opens shop/web → shop/db tcp/82; closes shop/web → shop/db tcp/80\n");
     fs::remove_file(machine.path("job.yaml")).unwrap();
-    enforcer.says("job.yaml changed: 1 connection closes (shop/job → shop/db tcp/81)");
+    enforcer.says("job.yaml changed, enforced in ");
+    enforcer.says(": closes shop/job → shop/db tcp/81\n");
     until("no trouble", || machine.status()["trouble"] == Value::Array(Vec::new()));
 }
 
@@ -325,7 +340,7 @@ fn status_says_what_is_in_force_and_stop_removes_it() {
     assert!(!machine.connects("job", 80));
     let output = machine.run(&["enforce", "stop", "--yes", "--state", &machine.state()]);
     assert_eq!(output.code, Some(0), "{output:?}");
-    assert!(output.out.contains("shop/job → shop/db tcp/80"), "{output:?}");
+    assert!(output.out.contains("opens shop/job, anywhere outside over IPv4 → shop/db all; "), "{output:?}");
     assert!(machine.connects("job", 80));
     assert_eq!(machine.nft("list tables"), "");
     let output = machine.run(&["enforce", "stop", "--state", &machine.state()]);
@@ -343,7 +358,8 @@ fn a_connection_that_a_change_denies_is_cut_and_another_is_not() {
     let (mut denied, mut allowed) = (machine.connect("web", 80), machine.connect("web", 81));
     assert!(machine.echoes(&mut denied) && machine.echoes(&mut allowed));
     machine.write("policy.yaml", &POLICY.replace("port: 80", "port: 81"));
-    enforcer.says("policy.yaml changed: 1 connection closes (shop/web → shop/db tcp/80), 1 connection cut");
+    enforcer.says("policy.yaml changed, enforced in ");
+    enforcer.says(", 1 connection cut: closes shop/web → shop/db tcp/80\n");
     assert!(!machine.echoes(&mut denied));
     assert!(machine.echoes(&mut allowed));
     // What the server says does not bring it back.
@@ -376,6 +392,13 @@ fn metrics_are_for_this_machine() {
     let text = scrape();
     assert!(text.contains("palisade_in_force 0\n"), "{text}");
     assert!(text.contains("palisade_reloads_total{result=\"refused\"} 1\n"), "{text}");
+    // Connections that nobody uses keep nobody out.
+    let idle = || (0..150).map(|_| TcpStream::connect("127.0.0.1:9469").unwrap()).collect::<Vec<_>>();
+    let idle = inside(&machine.node, idle).unwrap();
+    let begun = std::time::Instant::now();
+    assert!(scrape().contains("palisade_in_force 0\n"));
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    drop(idle);
     let output = machine.palisade(&["--metrics", "0.0.0.0:9469"]);
     assert_eq!(output.code, Some(2), "{output:?}");
 }

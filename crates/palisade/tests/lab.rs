@@ -169,8 +169,8 @@ fn a_lab_that_stays_up_can_be_entered_follows_its_files_and_leaves_nothing() {
     let wrong = output(&["lab", "exec", "shop/wep", "--", "true"]);
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("did you mean shop/web"), "{wrong:?}");
     std::fs::copy(root().join("crates/lab/tests/policies.yaml"), kept.folder.join("policies.yaml")).unwrap();
-    until("a change", || kept.out().contains("policies.yaml changed: "));
-    assert!(kept.out().contains(" close "), "{}", kept.out());
+    until("a change", || kept.out().contains("policies.yaml changed, enforced in "));
+    assert!(kept.out().contains(": closes ") || kept.out().contains("; closes "), "{}", kept.out());
     let unreadable = kept.folder.join("half.yaml");
     std::fs::write(
         &unreadable,

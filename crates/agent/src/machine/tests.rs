@@ -75,7 +75,7 @@ fn a_pod_gets_the_addresses_and_the_interface_of_its_entry() {
     let told = Told { here: vec![link(2, "eth0", None, &["192.0.2.1"])], ..Told::default() };
     let mut objects = world(vec![pod("web")]);
     let machines = [machine("here", vec![entry("shop/web", &["10.0.0.7"], Some("veth0"), None)])];
-    let place = Finder::new(&told, None).place(&mut objects, &machines).unwrap();
+    let place = Finder::new(&told, Source::Files, None).place(&mut objects, &machines).unwrap();
     assert_eq!(objects.pods[0].addresses, ["10.0.0.7".parse::<IpAddr>().unwrap()]);
     assert_eq!(objects.pods[0].node.as_deref(), Some("here"));
     assert_eq!(place.wiring[&interface("veth0")].len(), 1);
@@ -102,7 +102,7 @@ fn a_network_namespace_is_found_through_its_veth() {
     told.inside.borrow_mut().insert("web".to_owned(), Ok(inside));
     let mut objects = world(vec![pod("web")]);
     let machines = [machine("here", vec![entry("shop/web", &[], None, Some("web"))])];
-    let mut finder = Finder::new(&told, None);
+    let mut finder = Finder::new(&told, Source::Files, None);
     let place = finder.place(&mut objects, &machines).unwrap();
     assert_eq!(objects.pods[0].addresses.len(), 2);
     assert_eq!(place.wiring.len(), 1);
@@ -125,7 +125,7 @@ fn a_network_namespace_is_found_through_its_veth() {
     assert_eq!(objects.pods[0].addresses.len(), 2);
     assert!(later.notes[0].contains("lost its name"), "{:?}", later.notes);
     let gone = Told { here: vec![link(2, "eth0", None, &["192.0.2.1"])], ..Told::default() };
-    let mut finder = Finder::new(&gone, None);
+    let mut finder = Finder::new(&gone, Source::Files, None);
     finder.remember(&later.pods);
     let mut objects = world(vec![pod("web")]);
     finder.place(&mut objects, &machines).unwrap();
@@ -137,7 +137,7 @@ fn what_cannot_be_looked_into_has_the_addresses_that_one_before_us_found() {
     let told = Told { here: vec![link(9, "veth9", Some(3), &[])], ..Told::default() };
     told.inside.borrow_mut().insert("web".to_owned(), Err("Operation not permitted".to_owned()));
     let machines = [machine("here", vec![entry("shop/web", &[], None, Some("web"))])];
-    let mut finder = Finder::new(&told, None);
+    let mut finder = Finder::new(&told, Source::Files, None);
     let mut objects = world(vec![pod("web")]);
     let place = finder.place(&mut objects, &machines).unwrap();
     assert!(objects.pods[0].addresses.is_empty());
@@ -158,7 +158,7 @@ fn a_name_that_is_nearly_a_pods_is_an_error() {
     let told = Told::default();
     let machines = [machine("here", vec![entry("shop/wbe", &["10.0.0.7"], None, None)])];
     let mut objects = world(vec![pod("web")]);
-    let place = Finder::new(&told, None).place(&mut objects, &machines).unwrap();
+    let place = Finder::new(&told, Source::Files, None).place(&mut objects, &machines).unwrap();
     assert!(
         place.errors[0].contains("there is no pod shop/wbe: did you mean shop/web?"),
         "{:?}",
@@ -170,7 +170,7 @@ fn a_name_that_is_nearly_a_pods_is_an_error() {
         vec![entry("shop/wbe", &["10.0.0.7"], None, None), entry("shop/web", &["10.0.0.8"], None, None)],
     )];
     let mut objects = world(vec![pod("web")]);
-    let place = Finder::new(&told, None).place(&mut objects, &machines).unwrap();
+    let place = Finder::new(&told, Source::Files, None).place(&mut objects, &machines).unwrap();
     assert!(place.errors.is_empty() && place.notes[0].contains("no labels"), "{place:?}");
 }
 
@@ -186,7 +186,7 @@ fn the_node_is_the_one_that_is_asked_for_or_has_our_address_or_our_name() {
     let nodes = || vec![node("a", "192.0.2.9"), node("b", "192.0.2.1")];
     let asked = |asked: Option<&str>, nodes: Vec<Node>, machines: &[Machine]| {
         let mut objects = Objects { nodes, ..Objects::default() };
-        Finder::new(&told, asked).place(&mut objects, machines).unwrap().node
+        Finder::new(&told, Source::Files, asked).place(&mut objects, machines).unwrap().node
     };
     assert_eq!(asked(Some("x"), nodes(), &[]), "x");
     assert_eq!(asked(None, nodes(), &[]), "b");
@@ -210,7 +210,7 @@ fn an_entry_without_a_manifest_is_a_pod_all_the_same() {
         vec![entry("shop/db", &["10.0.0.2"], None, None), entry("shop/odd", &["10.0.0.3"], None, None)];
     let machines =
         [machine("here", entries), machine("there", vec![entry("shop/far", &["10.0.1.1"], None, None)])];
-    let place = Finder::new(&told, None).place(&mut objects, &machines).unwrap();
+    let place = Finder::new(&told, Source::Files, None).place(&mut objects, &machines).unwrap();
     assert_eq!(objects.pods.len(), 3);
     assert_eq!(objects.pods[0].labels.get("app"), Some("db"));
     assert_eq!(objects.pods[2].node.as_deref(), Some("there"));
@@ -227,7 +227,7 @@ fn a_manifest_that_says_where_its_pod_is_counts() {
         ..pod("web")
     }]);
     let machines = [machine("here", vec![entry("shop/web", &["10.0.0.7"], Some("veth0"), None)])];
-    let place = Finder::new(&told, Some("here")).place(&mut objects, &machines).unwrap();
+    let place = Finder::new(&told, Source::Files, Some("here")).place(&mut objects, &machines).unwrap();
     assert_eq!(objects.pods[0].node.as_deref(), Some("there"));
     assert!(place.wiring.is_empty() && place.pods.is_empty());
     assert!(place.notes.iter().any(|note| note.contains("there counts")), "{:?}", place.notes);
@@ -257,7 +257,7 @@ fn a_pod_does_not_get_what_is_somebody_elses_by_giving_it_to_itself() {
             entry("shop/db", &["10.1.0.2"], None, None),
         ],
     )];
-    let mut finder = Finder::new(&told, None);
+    let mut finder = Finder::new(&told, Source::Files, None);
     let place = |finder: &mut Finder<&Told>| {
         let mut objects = world(vec![pod("web"), pod("bad"), pod("db")]);
         let place = finder.place(&mut objects, &machines).unwrap();
@@ -297,7 +297,7 @@ fn addresses_that_are_written_count_and_the_namespace_says_only_the_way() {
         .insert("web".into(), Ok(vec![link(2, "eth0", Some(5), &["10.1.0.1", "10.1.0.7"])]));
     let machines = [machine("here", vec![entry("shop/web", &["10.1.0.1"], None, Some("web"))])];
     let mut objects = world(vec![pod("web")]);
-    let place = Finder::new(&told, None).place(&mut objects, &machines).unwrap();
+    let place = Finder::new(&told, Source::Files, None).place(&mut objects, &machines).unwrap();
     let own: IpAddr = "10.1.0.1".parse().unwrap();
     assert_eq!(objects.pods[0].addresses, [own]);
     assert_eq!(place.wiring[&interface("v-web")], BTreeSet::from([own]));
@@ -311,7 +311,7 @@ fn behind_a_bridge_a_pod_has_no_interface_of_its_own_and_rules_need_the_kernel_t
         told.inside.borrow_mut().insert("web".into(), Ok(vec![link(3, "eth0", Some(9), &["10.0.0.7"])]));
         let machines = [machine("here", vec![entry("shop/web", &[], None, Some("web"))])];
         let mut objects = world(vec![pod("web")]);
-        let place = Finder::new(&told, None).place(&mut objects, &machines).unwrap();
+        let place = Finder::new(&told, Source::Files, None).place(&mut objects, &machines).unwrap();
         assert_eq!(objects.pods[0].addresses, ["10.0.0.7".parse::<IpAddr>().unwrap()]);
         // What it sends comes in by the bridge, as what its neighbours send does.
         assert!(place.wiring.is_empty(), "{:?}", place.wiring);
@@ -328,13 +328,13 @@ fn a_pod_in_the_network_of_its_node_has_the_nodes_addresses_and_no_interface() {
     let elsewhere = Pod { host_network: true, node: Some("there".into()), ..pod("far") };
     let mut objects = world(vec![host, elsewhere]);
     let machines = [machine("here", vec![entry("shop/agent", &["192.0.2.1"], Some("eth0"), None)])];
-    let place = Finder::new(&told, Some("here")).place(&mut objects, &machines).unwrap();
+    let place = Finder::new(&told, Source::Files, Some("here")).place(&mut objects, &machines).unwrap();
     // Else whatever comes by eth0 with another address would be forged.
     assert!(place.wiring.is_empty() && place.pods.is_empty(), "{place:?}");
     // The same without an entry.
     let mut objects =
         world(objects.pods.into_iter().map(|pod| Pod { addresses: Vec::new(), ..pod }).collect());
-    Finder::new(&told, Some("here")).place(&mut objects, &[]).unwrap();
+    Finder::new(&told, Source::Files, Some("here")).place(&mut objects, &[]).unwrap();
     assert_eq!(objects.pods[0].addresses, ["192.0.2.1".parse::<IpAddr>().unwrap()]);
     assert!(objects.pods[1].addresses.is_empty());
 }
@@ -352,7 +352,7 @@ fn what_nobody_lives_at_any_more_is_free_and_what_is_the_machines_is_not() {
     let host = Pod { host_network: true, addresses: address("192.0.2.1"), ..pod("agent") };
     let mut objects = world(vec![pod("web"), over, host]);
     let machines = [machine("here", vec![entry("shop/web", &[], None, Some("web"))])];
-    let place = Finder::new(&told, None).place(&mut objects, &machines).unwrap();
+    let place = Finder::new(&told, Source::Files, None).place(&mut objects, &machines).unwrap();
     assert_eq!(objects.pods[0].addresses, address("10.1.0.1"));
     assert!(place.notes[0].contains("192.0.2.1, which is this machine's"), "{:?}", place.notes);
 }
@@ -362,7 +362,7 @@ fn a_network_namespace_that_nobody_names_any_more_is_not_looked_at() {
     let told = Told::default();
     told.inside.borrow_mut().insert("web".into(), Ok(vec![link(2, "eth0", Some(5), &["10.1.0.1"])]));
     let machines = [machine("here", vec![entry("shop/web", &[], None, Some("web"))])];
-    let mut finder = Finder::new(&told, None);
+    let mut finder = Finder::new(&told, Source::Files, None);
     finder.place(&mut world(vec![pod("web")]), &machines).unwrap();
     assert!(finder.has_namespaces());
     finder.place(&mut world(vec![pod("web")]), &[machine("here", Vec::new())]).unwrap();
@@ -382,7 +382,7 @@ fn the_machine_as_a_node_has_its_global_addresses_that_are_no_pods() {
     let machines = [machine("here", vec![entry("shop/web", &["10.0.0.7"], None, None)])];
     let addresses = |nodes: Vec<Node>| {
         let mut objects = Objects { nodes, ..world(vec![pod("web")]) };
-        let place = Finder::new(&told, Some("here")).place(&mut objects, &machines).unwrap();
+        let place = Finder::new(&told, Source::Files, Some("here")).place(&mut objects, &machines).unwrap();
         assert_eq!(place.own.len(), 3);
         let [node] = &objects.nodes[..] else { panic!("{:?}", objects.nodes) };
         node.addresses.clone()
@@ -402,7 +402,7 @@ fn a_pod_of_another_node_gets_nothing_of_an_entry_and_one_with_addresses_keeps_t
     let machines = [machine("here", vec![entry("shop/web", &["10.0.0.7"], None, None)])];
     let placed = |pod: Pod| {
         let mut objects = world(vec![pod]);
-        let place = Finder::new(&told, Some("here")).place(&mut objects, &machines).unwrap();
+        let place = Finder::new(&told, Source::Files, Some("here")).place(&mut objects, &machines).unwrap();
         (objects.pods.remove(0), place.notes)
     };
     let (far, _) = placed(Pod { node: Some("there".into()), ..pod("web") });
@@ -413,4 +413,32 @@ fn a_pod_of_another_node_gets_nothing_of_an_entry_and_one_with_addresses_keeps_t
     assert_eq!(notes, [note]);
     let (new, notes) = placed(Pod { node: Some("here".into()), ..pod("web") });
     assert_eq!((new.addresses, notes), (vec![other], Vec::new()));
+}
+
+/// From files, a node without pods is a mistake; in a cluster it is a node like others.
+#[test]
+fn a_node_without_pods_is_what_its_source_makes_of_it() {
+    use super::continuity::{Continuity, Discontinuity};
+
+    let told = Told::default();
+    let placed = |source: Source, pods: Vec<MachinePod>| {
+        let mut finder = Finder::new(&told, source, Some("here"));
+        finder.place(&mut world(Vec::new()), &[machine("here", pods)]).unwrap()
+    };
+    for source in [Source::Files, Source::Cluster] {
+        let busy = placed(source, vec![entry("shop/web", &["10.0.0.7"], None, None)]);
+        let empty = placed(source, Vec::new());
+        assert_eq!(empty.notes.is_empty(), source == Source::Cluster, "{source:?}: {:?}", empty.notes);
+        let mut continuity = Continuity::new(source);
+        assert_eq!(continuity.check(&empty), Ok(()), "{source:?}: nothing is known yet");
+        continuity.remember(&busy.node, &busy.pods);
+        assert_eq!(continuity.check(&busy), Ok(()));
+        let refused = Err(Discontinuity::NoPods { node: "here".into(), pods: 1 });
+        let wanted = if source == Source::Files { refused } else { Ok(()) };
+        assert_eq!(continuity.check(&empty), wanted, "{source:?}");
+        continuity.remember(&empty.node, &empty.pods);
+        assert_eq!(continuity.check(&empty), Ok(()), "{source:?}: it was empty before");
+        let other = Place { node: "there".into(), ..busy };
+        assert!(matches!(continuity.check(&other), Err(Discontinuity::OtherNode { .. })), "{source:?}");
+    }
 }

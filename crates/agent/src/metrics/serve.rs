@@ -1,83 +1,97 @@
-//! Hands out the metrics, over HTTP/1.1, to this machine alone.
+//! Serves the metrics over HTTP/1.1, to this machine alone.
 //!
-//! One thread answers one after the other; the text is made by whoever enforces, when it is asked for: only there is the kernel. A
-//! client that is slow, talks too much or means something else is sent away, so that nobody can hold the others up for long.
+//! ```text
+//!   clients ──► thread "metrics": one poll loop ──asked──► enforcer, which alone has the kernel
+//!                            ▲──────────────────text──────────┘
+//! ```
+//!
+//! One thread serves all clients without ever blocking on one of them. There are at most [`MOST_CLIENTS`]; each has a deadline for every
+//! phase (client.rs), and a new one is always let in: the client that is answered, or has not asked for the longest time, makes room. So
+//! connections that are opened and left idle, or fed byte by byte, keep nobody out, and cost a bounded number of descriptors.
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
+use std::{io, mem};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thiserror::Error;
 
-/// Who asks for metrics.
+use super::client::{Client, Step};
+
+/// Requests for metrics.
 #[derive(Debug)]
 pub struct Scrapes {
+    /// Where to send the text that is asked for.
     asked: Receiver<SyncSender<String>>,
-    /// Something to read where somebody asks.
+    /// Readable when metrics are asked for; written to when they were sent.
     bell: UnixStream,
     /// Where it listens.
     pub address: SocketAddr,
 }
 
-/// Why nobody can ask. Not retryable.
+/// Why metrics cannot be served. Not retryable.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// Not for everybody.
+    /// The address can be reached from other machines.
     #[error(
         "metrics are for this machine alone: {0} is not a loopback address (use 127.0.0.1, and a proxy in front of it)"
     )]
     Public(SocketAddr),
-    /// The system says no.
+    /// The system refuses a socket or a thread.
     #[error("cannot listen on {address}: {source}")]
     System {
-        /// Where.
+        /// Where metrics were to be served.
         address: SocketAddr,
-        /// What came back.
+        /// What the system answered.
         #[source]
         source: io::Error,
     },
 }
 
-/// How long a client may take, to ask and to be answered.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// The longest question.
-const MOST_BYTES: usize = 8 << 10;
-/// How many may wait for an answer of the enforcer: one, as there is one thread.
-const WAITING: usize = 1;
+/// The poll loop: who is connected, and whether the enforcer owes a text.
+struct Server {
+    listener: TcpListener,
+    clients: Vec<Client>,
+    ask: SyncSender<SyncSender<String>>,
+    rope: UnixStream,
+    /// The text that the enforcer was asked for.
+    owed: Option<Receiver<String>>,
+}
+
+/// How many clients are connected at most.
+const MOST_CLIENTS: usize = 64;
+/// How long to wait when a client cannot be accepted, e.g. because too many files are open.
+const PAUSE: Duration = Duration::from_millis(50);
 
 // === impl Scrapes ===
 
 impl Scrapes {
-    /// Begins to listen on an address of this machine.
+    /// Begins to listen on an address of this machine, and stops when this is dropped.
     pub fn listen(address: SocketAddr) -> Result<Scrapes, ServeError> {
         if !address.ip().is_loopback() {
             return Err(ServeError::Public(address));
         }
         let failed = |source| ServeError::System { address, source };
         let listener = TcpListener::bind(address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let (bell, mut rope) = UnixStream::pair().map_err(failed)?;
+        let (bell, rope) = UnixStream::pair().map_err(failed)?;
         bell.set_nonblocking(true).map_err(failed)?;
         rope.set_nonblocking(true).map_err(failed)?;
-        let (ask, asked) = sync_channel(WAITING);
+        // One text is asked for at a time, for all clients that wait.
+        let (ask, asked) = sync_channel(1);
+        let mut server = Server { listener, clients: Vec::new(), ask, rope, owed: None };
         let thread = std::thread::Builder::new().name("metrics".to_owned());
-        let serve = move || {
-            for client in listener.incoming() {
-                // A client that is gone before it is greeted is no reason to stop; neither are too many open files.
-                match client {
-                    Ok(client) => drop(answer(client, &ask, &mut rope)),
-                    Err(_) => std::thread::sleep(Duration::from_millis(50)),
-                }
-            }
-        };
-        thread.spawn(serve).map_err(failed)?;
+        thread.spawn(move || while server.round().is_some() {}).map_err(failed)?;
         Ok(Scrapes { asked, bell, address })
     }
 
-    /// Answers everybody who asked with what this says.
+    /// Answers every request there is with this text.
     pub fn answer(&mut self, text: impl FnOnce() -> String) {
         let mut bells = [0; 64];
         let _ = self.bell.read(&mut bells);
@@ -87,6 +101,7 @@ impl Scrapes {
             for one in waiting {
                 let _ = one.try_send(text.clone());
             }
+            let _ = self.bell.write(&[1]);
         }
     }
 }
@@ -97,102 +112,144 @@ impl AsFd for Scrapes {
     }
 }
 
-fn answer(
-    mut client: TcpStream,
-    ask: &SyncSender<SyncSender<String>>,
-    rope: &mut UnixStream,
-) -> io::Result<()> {
-    client.set_write_timeout(Some(PATIENCE))?;
-    let (status, kind, body) = match question(&mut client)? {
-        Some((method, _)) if method != "GET" && method != "HEAD" => {
-            ("405 Method Not Allowed", PLAIN, "only GET\n".to_owned())
+// === impl Server ===
+
+impl Server {
+    /// Waits until something can be done, and does it. Nothing when the enforcer is gone.
+    fn round(&mut self) -> Option<()> {
+        let (rope, accept, ready) = self.wait();
+        if rope {
+            self.listen_to_enforcer()?;
         }
-        Some((_, path)) if path == "/metrics" => match fresh(ask, rope) {
-            Some(text) => ("200 OK", "text/plain; version=0.0.4; charset=utf-8", text),
-            None => ("503 Service Unavailable", PLAIN, "busy: ask again\n".to_owned()),
-        },
-        Some(_) => ("404 Not Found", PLAIN, "here is /metrics\n".to_owned()),
-        None => ("400 Bad Request", PLAIN, "that is no HTTP\n".to_owned()),
-    };
-    let length = body.len();
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
-    );
-    client.write_all(head.as_bytes())?;
-    client.write_all(body.as_bytes())?;
-    client.flush()
-}
+        let mut ready = ready.into_iter();
+        self.clients.retain_mut(|client| match ready.next().filter(|ready| !ready.is_empty()) {
+            Some(ready) => client.step(ready) == Step::Open,
+            None => true,
+        });
+        if accept {
+            self.accept();
+        }
+        self.send_away(Instant::now());
+        self.ask()
+    }
 
-const PLAIN: &str = "text/plain; charset=utf-8";
+    /// Polls the enforcer, the listener and the clients, in this order, until the first deadline.
+    fn wait(&self) -> (bool, bool, Vec<PollFlags>) {
+        let mut all = vec![
+            PollFd::from_borrowed_fd(self.rope.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN),
+        ];
+        all.extend(self.clients.iter().map(|client| PollFd::new(client, client.interest())));
+        let first = self.clients.iter().map(Client::deadline).min();
+        let time = first.map(|first| first.saturating_duration_since(Instant::now()));
+        let time = time.map(|time| Timespec {
+            tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: time.subsec_nanos().into(),
+        });
+        if poll(&mut all, time.as_ref()).is_err() {
+            // Interrupted, or no memory: what was to be done is found the next time.
+            std::thread::sleep(Duration::from_millis(1));
+            return (false, false, Vec::new());
+        }
+        let mut ready = all.iter().map(PollFd::revents);
+        let is = |flags: Option<PollFlags>| flags.is_some_and(|flags| !flags.is_empty());
+        (is(ready.next()), is(ready.next()), ready.collect())
+    }
 
-/// The method and the path that a client asks for; nothing if it is no question. Its headers do not matter.
-fn question(client: &mut TcpStream) -> io::Result<Option<(String, String)>> {
-    let begun = Instant::now();
-    let mut text = Vec::new();
-    let mut part = [0; 1024];
-    while !text.windows(4).any(|end| end == b"\r\n\r\n") {
-        let left = PATIENCE.checked_sub(begun.elapsed()).filter(|left| !left.is_zero());
-        let Some(left) = left.filter(|_| text.len() < MOST_BYTES) else { return Ok(None) };
-        client.set_read_timeout(Some(left))?;
-        match client.read(&mut part)? {
-            0 => return Ok(None),
-            length => text.extend(part.get(..length).unwrap_or_default()),
+    /// Takes the text that was asked for. Nothing when the enforcer is gone.
+    fn listen_to_enforcer(&mut self) -> Option<()> {
+        let mut bells = [0; 64];
+        match self.rope.read(&mut bells) {
+            Ok(0) => return None,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+        match self.owed.as_ref().map(Receiver::try_recv) {
+            Some(Ok(text)) => {
+                self.owed = None;
+                let text: Arc<[u8]> = text.into_bytes().into();
+                self.clients.retain_mut(|client| client.serve(&text) == Step::Open);
+            }
+            Some(Err(TryRecvError::Disconnected)) => self.owed = None,
+            Some(Err(TryRecvError::Empty)) | None => {}
+        }
+        Some(())
+    }
+
+    /// Lets new clients in, no more at once than there may be: those that are here are served in between.
+    fn accept(&mut self) {
+        for _ in 0..MOST_CLIENTS {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    let Ok(mut client) = Client::new(stream) else { continue };
+                    // Most clients send their request with the first packet.
+                    if client.step(PollFlags::IN) == Step::Open {
+                        self.make_room();
+                        self.clients.push(client);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // A client that is gone already is no reason to stop; without descriptors, one client less helps.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(_) => {
+                    self.evict();
+                    std::thread::sleep(PAUSE);
+                    return;
+                }
+            }
         }
     }
-    let text = String::from_utf8_lossy(&text);
-    let mut words = text.lines().next().unwrap_or_default().split(' ');
-    Ok(match (words.next(), words.next(), words.next()) {
-        (Some(method), Some(path), Some(version)) if version.starts_with("HTTP/1") => {
-            let path = path.split('?').next().unwrap_or_default();
-            Some((method.to_owned(), path.to_owned()))
-        }
-        _ => None,
-    })
-}
 
-/// The text of this moment, if the enforcer has the time.
-fn fresh(ask: &SyncSender<SyncSender<String>>, rope: &mut UnixStream) -> Option<String> {
-    let (send, receive) = sync_channel(1);
-    ask.try_send(send).ok()?;
-    // A full pipe has rung enough.
-    let _ = rope.write(&[1]);
-    receive.recv_timeout(PATIENCE).ok()
+    fn make_room(&mut self) {
+        if self.clients.len() >= MOST_CLIENTS {
+            self.evict();
+        }
+    }
+
+    fn evict(&mut self) {
+        let first = self.clients.iter().enumerate().min_by_key(|(_, client)| client.rank());
+        if let Some(at) = first.map(|(at, _)| at) {
+            self.clients.remove(at).refuse();
+        }
+    }
+
+    /// Ends the connections of clients that took too long.
+    fn send_away(&mut self, now: Instant) {
+        if self.clients.iter().all(|client| client.deadline() > now) {
+            return;
+        }
+        for client in mem::take(&mut self.clients) {
+            if client.deadline() > now {
+                self.clients.push(client);
+            } else {
+                client.refuse();
+            }
+        }
+    }
+
+    /// Asks the enforcer for a text, if a client waits for one and none is owed. Nothing when the enforcer is gone.
+    fn ask(&mut self) -> Option<()> {
+        if self.owed.is_some() || !self.clients.iter().any(Client::is_unrequested) {
+            return Some(());
+        }
+        let (send, receive) = sync_channel(1);
+        match self.ask.try_send(send) {
+            Ok(()) => {
+                for client in &mut self.clients {
+                    client.request();
+                }
+                self.owed = Some(receive);
+                // A full pipe has rung enough.
+                let _ = self.rope.write(&[1]);
+                Some(())
+            }
+            Err(TrySendError::Full(_)) => Some(()),
+            Err(TrySendError::Disconnected(_)) => None,
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ask(address: SocketAddr, question: &str) -> String {
-        let mut client = TcpStream::connect(address).unwrap();
-        client.write_all(question.as_bytes()).unwrap();
-        let mut answer = String::new();
-        client.read_to_string(&mut answer).unwrap();
-        answer
-    }
-
-    #[test]
-    fn whoever_asks_gets_what_is_so_now() {
-        let mut scrapes = Scrapes::listen("127.0.0.1:0".parse().unwrap()).unwrap();
-        let address = scrapes.address;
-        let asker = std::thread::spawn(move || ask(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"));
-        while !asker.is_finished() {
-            scrapes.answer(|| "palisade_in_force 1\n".to_owned());
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let answer = asker.join().unwrap();
-        assert!(
-            answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\npalisade_in_force 1\n"),
-            "{answer}"
-        );
-        assert!(ask(address, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
-        assert!(ask(address, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
-        assert!(ask(address, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400"));
-    }
-
-    #[test]
-    fn nobody_outside_is_told() {
-        let refused = Scrapes::listen("0.0.0.0:0".parse().unwrap());
-        assert!(matches!(refused, Err(ServeError::Public(_))), "{refused:?}");
-    }
-}
+mod tests;

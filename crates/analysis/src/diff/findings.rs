@@ -78,6 +78,8 @@ pub struct Findings {
     pub closed: usize,
     /// Whether there were more pairs than are kept: counted, and not among the findings.
     pub left_out: usize,
+    /// Whether there may be more pairs than [`Select::most_pairs`]: those are neither counted nor kept.
+    pub stopped: bool,
 }
 
 /// What makes pairs one finding.
@@ -95,7 +97,12 @@ impl Findings {
         let mut at: HashMap<Key, usize> = HashMap::new();
         let mut deciders = Deciders::new(diff, cuts);
         let mut kept = 0;
+        let most = select.most_pairs.unwrap_or(usize::MAX);
         let _ = diff.changes(select, cuts, cells, |cells, change| {
+            if findings.opened + findings.closed >= most {
+                findings.stopped = true;
+                return ControlFlow::Break(());
+            }
             for (opens, part) in parts(&change, cells) {
                 *(if opens { &mut findings.opened } else { &mut findings.closed }) += 1;
                 if kept >= MOST_PAIRS {

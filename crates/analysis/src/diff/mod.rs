@@ -8,6 +8,7 @@
 mod causes;
 mod findings;
 mod joint;
+mod near;
 mod outside;
 mod proof;
 mod spots;
@@ -93,6 +94,8 @@ pub struct Select {
     pub ignore_self: bool,
     /// The families of outside addresses.
     pub families: Vec<Family>,
+    /// The number of pairs after which [`Findings`] stop looking; all pairs are looked at where it is `None`.
+    pub most_pairs: Option<usize>,
 }
 
 // === impl Change ===

@@ -25,7 +25,7 @@ pub struct Spot {
     /// The workload of pods, by its place; none for nodes.
     pub of: Option<usize>,
     /// What they are before and after.
-    sides: [Vec<Profile>; 2],
+    pub(super) sides: [Vec<Profile>; 2],
 }
 
 /// Those that are the same on both sides, put together.
@@ -214,6 +214,10 @@ impl Diff<'_> {
         if let (Some(before), Some(after)) = (entry(false), entry(true))
             && before != after
         {
+            let [before, after] = self.with_own_node(source, destination, cells).unwrap_or([before, after]);
+            if before == after {
+                return ControlFlow::Continue(());
+            }
             tell(cells, Change { source, destination, before, after })?;
         }
         ControlFlow::Continue(())

@@ -1,75 +1,112 @@
-//! What a change of the manifests opens and closes: what the plain evaluator says about the flows that a lab would ask about,
-//! before and after.
+//! What a change of objects opens and closes, as `palisade diff` computes it, in the few words of a log line.
+//!
+//! The number of pairs that are looked at is bounded, and so is the time that a command waits for it ([`within`]).
 
-use std::collections::BTreeMap;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
-use palisade_lab::matrix::{Matrix, Topics};
-use palisade_lab::place::Placed;
+use palisade_analysis::diff::grouped;
+use palisade_analysis::map::{Level, connections};
+use palisade_analysis::reach::cells::Cells;
 use palisade_model::options::Options;
-use palisade_model::trace::Verdict;
-use palisade_model::verdicts::Verdicts;
+use palisade_model::snapshot::Objects;
 
-use crate::print::diagnostics::plural;
-use crate::print::lab::flow_text;
+use super::comparison::{Comparison, Sides};
+use super::reading::many_source_ports;
+use crate::cli::Families;
+use crate::print::diff::{Facts, beyond, ends};
 use crate::print::style::Look;
 
-/// Flows that are open now and were not, and the other way round.
+/// Connections that open and close, each with the workloads that they concern alike: `shop/web, shop/job → shop/db tcp/5432`.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Changed {
-    pub opened: Vec<String>,
-    pub closed: Vec<String>,
+pub struct Changes {
+    pub opens: Vec<String>,
+    pub closes: Vec<String>,
+    /// What is true besides, or not known: pods that could come, names without addresses, more pairs than were looked at.
+    pub notes: Vec<String>,
 }
 
-/// How many flows of a change are listed in a line.
-const LISTED: usize = 10;
+/// How many pairs of workloads that differ are looked at. A policy that isolates one workload of 10,000 changes 20,000.
+const MOST_PAIRS: usize = 100_000;
+/// How many items of a change are listed in a line.
+const LISTED: usize = 6;
+/// How long a command that prints a change waits for the comparison.
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the plain evaluator says about each flow.
-pub fn predict(placed: &Placed, matrix: &Matrix) -> Vec<Verdict> {
-    let options = Options::default();
-    let verdicts = Verdicts::new(&placed.snapshot, &options);
-    matrix.flows.iter().map(|flow| verdicts.verdict(&placed.flow(flow))).collect()
-}
-
-/// What is another in the second world than in the first, of the flows that both have; whatever the policies of either mention
-/// is asked about. So many flows of each at most, thinned out evenly.
-pub fn between(before: &Placed, now: &Placed, most: usize) -> Changed {
-    let topics = Topics::of(&before.given).and(Topics::of(&now.given));
-    let verdicts = |placed: &Placed| -> BTreeMap<String, Verdict> {
-        let matrix = Matrix::about(placed, &topics, most);
-        let texts = matrix.flows.iter().map(|flow| flow_text(&placed.snapshot, &placed.flow(flow)));
-        texts.zip(predict(placed, &matrix)).collect()
+/// Compares two sets of objects.
+pub fn between(before: Objects, after: Objects) -> Changes {
+    let sides = Sides::new(before, after);
+    let mut cells = Cells::new(sides.cuts.line().clone());
+    let how = Comparison {
+        options: Options::default(),
+        level: Level::Workloads,
+        family: Families::Auto,
+        ignore_self: false,
+        most_pairs: Some(MOST_PAIRS),
     };
-    let (before, now) = (verdicts(before), verdicts(now));
-    let mut changed = Changed::default();
-    for (flow, verdict) in &now {
-        match (before.get(flow), verdict) {
-            (Some(Verdict::Allow), Verdict::Allow) | (None, _) => {}
-            (Some(Verdict::Allow), _) => changed.closed.push(flow.clone()),
-            (Some(_), Verdict::Allow) => changed.opened.push(flow.clone()),
-            _ => {}
+    let (diff, select, findings) = sides.findings(&how, &mut cells);
+    let mut changes = Changes::default();
+    for finding in &findings.list {
+        let traffic = connections(finding.part, &cells);
+        let list = if finding.opens { &mut changes.opens } else { &mut changes.closes };
+        for (sources, destinations) in grouped(&finding.pairs) {
+            let (from, to) = (ends(&sources, &diff), ends(&destinations, &diff));
+            list.push(format!("{from} → {to} {traffic}"));
         }
     }
-    changed
+    let facts = Facts {
+        diff: &diff,
+        findings: &findings,
+        beyond: &sides.beyond(&findings),
+        problems: &[],
+        select: &select,
+        cuts: &sides.cuts,
+        names: Default::default(),
+        most: None,
+    };
+    // Where no workloads are on either side, nothing is compared but policies.
+    if !(facts.beyond.proof.is_some() && diff.is_about_nobody()) {
+        changes.notes.extend(beyond(&facts));
+    }
+    changes.notes.extend(many_source_ports(&sides.cuts).map(|limit| limit.message));
+    if findings.stopped {
+        changes
+            .notes
+            .push(format!("only the first {MOST_PAIRS} pairs of workloads that differ are looked at"));
+    }
+    changes
 }
 
-// === impl Changed ===
+/// Compares two sets of objects, for a person who waits; nothing if it takes longer than [`PATIENCE`].
+pub fn within(before: Objects, after: Objects) -> Option<Changes> {
+    let (send, receive) = sync_channel(1);
+    let task = move || drop(send.send(between(before, after)));
+    std::thread::Builder::new().name("comparison".to_owned()).spawn(task).ok()?;
+    receive.recv_timeout(PATIENCE).ok()
+}
 
-impl Changed {
+// === impl Changes ===
+
+impl Changes {
     /// In a line.
     pub fn words(&self, look: Look) -> String {
-        let listed = |flows: &[String]| {
-            let more = flows.len().saturating_sub(LISTED);
-            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-            format!("{}{more}", flows.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", "))
-        };
-        let parts: Vec<String> = [(&self.opened, "opens", "open"), (&self.closed, "closes", "close")]
-            .into_iter()
-            .filter(|(flows, ..)| !flows.is_empty())
-            .map(|(flows, one, many)| {
-                let word = if flows.len() == 1 { one } else { many };
-                format!("{} {} ({})", plural(flows.len(), "connection"), look.strong(word), listed(flows))
-            })
-            .collect();
-        if parts.is_empty() { "no connection opens or closes".to_owned() } else { parts.join("; ") }
+        let opens = self.opens.iter().map(|item| ("opens", item));
+        let closes = self.closes.iter().map(|item| ("closes", item));
+        // Some of each, where there are many.
+        let half = LISTED / 2;
+        let room = |other: usize| LISTED - other.min(half);
+        let listed = opens.take(room(self.closes.len())).chain(closes.take(room(self.opens.len())));
+        let mut parts: Vec<String> =
+            listed.map(|(word, item)| format!("{} {item}", look.strong(word))).collect();
+        let more = (self.opens.len() + self.closes.len()).saturating_sub(parts.len());
+        parts.extend((more > 0).then(|| format!("and {more} more")));
+        if parts.is_empty() {
+            parts.push("no connection opens or closes".to_owned());
+        }
+        parts.extend(self.notes.iter().cloned());
+        parts.join("; ")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,23 +2,21 @@
 
 mod sides;
 
-use palisade_analysis::diff::{Beyond, Diff, Findings, Select, is_about_names, policies_of};
 use palisade_analysis::lint::dangling;
-use palisade_analysis::map::with_ingress_controller;
 use palisade_analysis::reach::cells::Cells;
-use palisade_analysis::reach::cuts::Cuts;
 use palisade_dialects::codes;
 use palisade_model::diagnostic::{Diagnostic, Location};
-use palisade_model::snapshot::{Objects, Snapshot};
+use palisade_model::snapshot::Objects;
 
+use super::comparison::{Comparison, Sides};
 use super::explain::names;
-use super::reading::{add_names, evaluation, families, level, many_source_ports};
+use super::reading::{add_names, evaluation, level, many_source_ports};
 use super::reservations::{reservations, weighty};
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
-use crate::cli::{ColorChoice, DiffArgs, DiffOutput, FailOn, Families};
+use crate::cli::{ColorChoice, DiffArgs, DiffOutput, FailOn};
 use crate::input;
-use crate::print::diff::{self, Facts};
+use crate::print::diff::{self as printer, Facts};
 use crate::print::style::Look;
 use sides::sides;
 
@@ -48,7 +46,6 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
         }
         let mut read = input::world(&mut side.input, arguments.thorium).into_objects();
         add_names(&mut read, &names);
-        with_ingress_controller(&mut read);
         let meant = |at: &Location| side.replaces.iter().any(|name| **name == *at.file);
         side.input.found.retain(|one| {
             one.code.id != codes::DUPLICATE_OBJECT.id || !one.location.as_ref().is_some_and(meant)
@@ -59,12 +56,9 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
         return Err(format!("no manifests in {} and {}", sides[0].name, sides[1].name));
     }
     let [before, after] = <[Objects; 2]>::try_from(objects).map_err(|_| "two sides are compared")?;
-    let policies = [&before, &after].map(policies_of);
-    // Whom names that are not known are asked about.
-    let there = is_about_names(&policies).then(|| before.clone());
-    let (before, after) = (Snapshot::new(before), Snapshot::new(after));
+    let compared = Sides::new(before, after);
     let mut problems: Vec<Diagnostic> = Vec::new();
-    for (side, snapshot) in sides.iter_mut().zip([&before, &after]) {
+    for (side, snapshot) in sides.iter_mut().zip([&compared.before, &compared.after]) {
         side.input.found.extend(dangling(snapshot));
         // What is wrong on both sides alike is said once.
         for one in weighty(&side.input.found) {
@@ -73,42 +67,37 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
             }
         }
     }
-    let cuts = Cuts::of([&before, &after]);
-    let mut cells = Cells::new(cuts.line().clone());
-    let level = level(&arguments.reading);
-    let compared = Diff::new(&before, &after, &options, level, &cuts, &mut cells);
-    let ignore_self = arguments.reading.ignore_self;
-    let wanted = families(arguments.reading.family, [&compared.before, &compared.after], &cuts);
-    let mut select = Select { ignore_self, families: wanted };
-    let findings = match arguments.reading.family {
-        Families::Auto => Findings::of_either_family(&compared, &mut select, &cuts, &mut cells),
-        _ => Findings::of(&compared, &select, &cuts, &mut cells),
+    let mut cells = Cells::new(compared.cuts.line().clone());
+    let how = Comparison {
+        options,
+        level: level(&arguments.reading),
+        family: arguments.reading.family,
+        ignore_self: arguments.reading.ignore_self,
+        most_pairs: None,
     };
-    problems.extend(many_source_ports(&cuts));
+    let (diff, select, findings) = compared.findings(&how, &mut cells);
+    problems.extend(many_source_ports(&compared.cuts));
     let err = reservations(&problems, errors);
-    let beyond = match findings.list.is_empty() {
-        true => Beyond::of(&policies[0], &policies[1], there.as_ref()),
-        false => Beyond::default(),
-    };
+    let beyond = compared.beyond(&findings);
     let [first, second] = sides;
     let facts = Facts {
-        diff: &compared,
+        diff: &diff,
         findings: &findings,
         beyond: &beyond,
         problems: &problems,
         select: &select,
-        cuts: &cuts,
+        cuts: &compared.cuts,
         names: (first.name, second.name),
         most: (!arguments.all).then_some(LISTED),
     };
     let out = match arguments.output {
-        DiffOutput::Text => diff::text(&facts, &cells, Look::stdout(color)),
-        DiffOutput::Json => diff::json(&facts, &mut cells),
-        DiffOutput::Md => diff::markdown(&facts, &cells),
-        DiffOutput::Sarif => diff::sarif(&facts, &cells),
+        DiffOutput::Text => printer::text(&facts, &cells, Look::stdout(color)),
+        DiffOutput::Json => printer::json(&facts, &mut cells),
+        DiffOutput::Md => printer::markdown(&facts, &cells),
+        DiffOutput::Sarif => printer::sarif(&facts, &cells),
     };
-    let opened = findings.opened > 0 || beyond.opens(&compared);
-    let closed = findings.closed > 0 || beyond.closes(&compared);
+    let opened = findings.opened > 0 || beyond.opens(&diff);
+    let closed = findings.closed > 0 || beyond.closes(&diff);
     let failed = match arguments.fail_on {
         FailOn::Opened => opened,
         FailOn::Closed => closed,

@@ -5,6 +5,7 @@
 //!   world.rs      what they say about this machine: objects, place, index, program
 //!   enforcer.rs   puts that into the kernel, and keeps it there
 //!   follow.rs     waits for what changes
+//!   reporter.rs   what a change opened and closed, after the kernel has it
 //!   dry_run.rs, status.rs, stop.rs
 //! ```
 
@@ -12,6 +13,7 @@ mod dry_run;
 mod enforcer;
 mod files;
 mod follow;
+mod reporter;
 mod said;
 mod status;
 mod stop;

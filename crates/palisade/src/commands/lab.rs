@@ -18,8 +18,8 @@ use palisade_model::evaluate::evaluate;
 use palisade_model::flow::Flow;
 use palisade_model::options::Options;
 use palisade_model::trace::Verdict;
+use palisade_model::verdicts::Verdicts;
 
-use super::changes::predict;
 use super::reservations::reservations;
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
@@ -125,6 +125,13 @@ fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, String> {
     print_now(&out);
     keep::stay(arguments, &mut lab, placed, &stop, look)?;
     Ok(Outcome { out: String::new(), err: String::new(), code })
+}
+
+/// What the plain evaluator says about each flow.
+fn predict(placed: &Placed, matrix: &Matrix) -> Vec<Verdict> {
+    let options = Options::default();
+    let verdicts = Verdicts::new(&placed.snapshot, &options);
+    matrix.flows.iter().map(|flow| verdicts.verdict(&placed.flow(flow))).collect()
 }
 
 /// The policies that a prediction comes from.

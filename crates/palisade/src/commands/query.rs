@@ -198,8 +198,11 @@ impl Telling<'_> {
         let mut cells = Cells::new(cuts.line().clone());
         let level = level(&arguments.reading);
         let diff = Diff::new(&before, &after, &self.options, level, &cuts, &mut cells);
-        let select =
-            Select { ignore_self: arguments.reading.ignore_self, families: vec![Family::V4, Family::V6] };
+        let select = Select {
+            ignore_self: arguments.reading.ignore_self,
+            families: vec![Family::V4, Family::V6],
+            ..Select::default()
+        };
         let mut findings = Findings::of(&diff, &select, &cuts, &mut cells);
         let within = how == "within";
         if within {

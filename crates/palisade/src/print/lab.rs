@@ -144,7 +144,7 @@ impl LabReport {
 }
 
 /// A flow in words, with the family where that is not the usual one.
-pub fn flow_text(snapshot: &Snapshot, flow: &flow::Flow) -> String {
+fn flow_text(snapshot: &Snapshot, flow: &flow::Flow) -> String {
     let six = flow.destination.address.is_some_and(|address| address.is_ipv6());
     let named = [flow.source, flow.destination].iter().any(|party| party.who != Who::Outside);
     let family = if six && named { " over IPv6" } else { "" };

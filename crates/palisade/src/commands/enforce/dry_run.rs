@@ -4,12 +4,13 @@ use std::fmt::Write;
 
 use palisade_agent::enforcement::{program_digest, same_elements};
 use palisade_agent::state::State;
-use palisade_lab::place::Placed;
+use palisade_model::snapshot::Objects;
 use palisade_nftables::compile::live::Live;
 use palisade_nftables::kernel::{Kernel, KernelError, Linux};
 use palisade_nftables::patch::Patch;
 use palisade_nftables::program::Program;
 
+use super::super::changes::{self, Changes};
 use super::super::{NO, YES};
 use super::files::Files;
 use super::world::{self, World};
@@ -23,11 +24,14 @@ use crate::print::style::Look;
 struct Now {
     /// The program, if we know it.
     program: Option<Program>,
-    /// The world that it is of.
-    placed: Option<Placed>,
+    /// The objects that it is of.
+    objects: Objects,
     /// In words.
     words: String,
 }
+
+/// How many lines of what opens, and of what closes, are printed.
+const LISTED: usize = 100;
 
 pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, String> {
     let look = Look::stderr(color);
@@ -44,7 +48,10 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
     let mut world = World::new(arguments.node.as_deref());
     world.take(&manifests)?;
     let live = Live::new(world.part(), &world.place.node, world.place.wiring.clone());
-    let state = State::read(&arguments.state.folder).ok().flatten();
+    // Who may not read the state is told by the kernel; that enforcing would refuse it is to be known before.
+    let read = State::read(&arguments.state.folder);
+    let refused = read.as_ref().err().filter(|error| error.is_untrusted()).map(ToString::to_string);
+    let state = read.ok().flatten();
     let now = now(arguments, state.as_ref(), &world);
     let mut out = format!(
         "# What `palisade enforce` would do for node {}, from {}: {}.\n# {}\n",
@@ -53,33 +60,49 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
         plural(world.place.pods.len(), "pod"),
         now.words
     );
-    match world::changed(now.placed.as_ref(), world.placed().as_ref()) {
-        Some(changed) => {
-            let plain = Look { color: false, width: 116 };
-            if changed.opened.is_empty() && changed.closed.is_empty() {
-                let _ = writeln!(out, "# {}.", changed.words(plain));
-            }
-            for (word, flows) in [("opens ", &changed.opened), ("closes", &changed.closed)] {
-                for flow in flows {
-                    let _ = writeln!(out, "# {word}  {flow}");
-                }
-            }
+    match changes::within(now.objects, Objects::clone(&world.objects())) {
+        Some(changes) => list(&changes, &mut out),
+        None => {
+            let most = changes::PATIENCE.as_secs();
+            let _ = writeln!(
+                out,
+                "# What opens and closes is not known: it takes more than {most} s to compute."
+            );
         }
-        None => out.push_str("# What opens and closes is not worked out: there are too many pods.\n"),
     }
     match now.program.map(|before| Patch::between(&before, live.program())) {
         Some(patch) if patch.is_empty() => out.push_str("# Nothing would be written.\n"),
         Some(patch) => out.push_str(&patch.text()),
         None => out.push_str(&live.program().replace()),
     }
-    let notes = world.place.notes.iter().chain(live.lacks());
+    let refused = refused.map(|why| format!("palisade enforce would not start: {why}"));
+    let notes = refused.iter().chain(&world.place.notes).chain(live.lacks());
     let err = notes.map(|note| format!("{} {note}\n", look.warning("warning:"))).collect();
     Ok(Outcome { out, err, code: YES })
 }
 
+/// Lists what opens and closes, as comments.
+fn list(changes: &Changes, out: &mut String) {
+    if changes.opens.is_empty() && changes.closes.is_empty() {
+        out.push_str("# no connection opens or closes\n");
+    }
+    for (word, items) in [("opens ", &changes.opens), ("closes", &changes.closes)] {
+        for item in items.iter().take(LISTED) {
+            let _ = writeln!(out, "# {word}  {item}");
+        }
+        let more = items.len().saturating_sub(LISTED);
+        if more > 0 {
+            let _ = writeln!(out, "# {word}  and {more} more");
+        }
+    }
+    for note in &changes.notes {
+        let _ = writeln!(out, "# {note}");
+    }
+}
+
 fn now(arguments: &EnforceArgs, state: Option<&State>, world: &World) -> Now {
     let nothing =
-        |words: &str| Now { program: None, placed: world.placed_without_policies(), words: words.to_owned() };
+        |words: &str| Now { program: None, objects: world.without_policies(), words: words.to_owned() };
     let found = Linux::new().read();
     if let Ok(None) = found {
         return nothing("Nothing is in force here: all of it is written.");
@@ -106,7 +129,7 @@ fn now(arguments: &EnforceArgs, state: Option<&State>, world: &World) -> Now {
     });
     Now {
         program: same.then(|| live.program().clone()),
-        placed: before.placed(),
+        objects: Objects::clone(&before.objects()),
         words: match same {
             true => "This changes what is in force here.".to_owned(),
             false => "What is in force here is not as it was left, or cannot be read: all of it is replaced."

@@ -8,11 +8,11 @@ use palisade_agent::figures::Figures;
 use palisade_agent::state::{State, now};
 use palisade_agent::watch::Watch;
 use palisade_agent::{Done, Enforcement, Remembered, Wrote};
-use palisade_lab::place::Placed;
 use palisade_nftables::kernel::Linux;
 
 use super::super::reservations::reservations;
 use super::files::{Files, Manifests};
+use super::reporter::Reporter;
 use super::said::Said;
 use super::world::{self, Step, World};
 use crate::cli::{ColorChoice, EnforceArgs};
@@ -34,8 +34,9 @@ pub struct Enforcer {
     /// Until the first load is complete nothing can be enforced, and the kernel waits here.
     force: Force,
     remembered: Option<Remembered>,
-    /// The world that was last reported on.
-    placed: Option<Placed>,
+    reporter: Reporter,
+    /// What changed and could not be put into the kernel yet.
+    unreported: Option<String>,
     /// Where files were not taken as they are.
     problems: Vec<String>,
     /// Why the machine cannot be found in them, if it cannot.
@@ -73,7 +74,8 @@ impl Enforcer {
             world: World::new(arguments.node.as_deref()),
             force: Force::Waits(Box::new(kernel)),
             remembered: None,
-            placed: None,
+            reporter: Reporter::new(),
+            unreported: None,
             problems: Vec::new(),
             misplaced: None,
             unfinished: false,
@@ -120,12 +122,28 @@ impl Enforcer {
         self.unwritten || matches!(&self.force, Force::Is(force) if force.is_unsettled())
     }
 
-    /// Something to wait for: tables change.
-    pub fn events(&mut self) -> Option<BorrowedFd<'_>> {
-        match &mut self.force {
+    /// What to wait for: tables change, or it is known what a change opened and closed.
+    pub fn events(&mut self) -> Vec<BorrowedFd<'_>> {
+        let tables = match &mut self.force {
             Force::Is(force) => force.kernel().events().ok(),
             _ => None,
-        }
+        };
+        tables.into_iter().chain(self.reporter.events()).collect()
+    }
+
+    /// When there is something to report though nothing happens.
+    pub fn report_due(&self) -> Option<Duration> {
+        self.reporter.due()
+    }
+
+    /// Reports what is known by now of the changes before.
+    pub fn report_changes(&mut self) {
+        self.reporter.advance(&self.said);
+    }
+
+    /// Waits a moment for what is still to be reported.
+    pub fn finish_reports(&mut self) {
+        self.reporter.finish(&self.said);
     }
 
     /// Reads the files again and puts in force what is new. Says whether anything was.
@@ -247,26 +265,29 @@ impl Enforcer {
         Some(done)
     }
 
-    /// Says what a change came to, and what it opened and closed. The kernel has it already: this is for people.
+    /// Says what a change came to, and has it reported what it opened and closed. The kernel has it already: this is for people.
     fn report(&mut self, done: &Done, time: Duration, changed: Option<&str>) {
-        let time = seconds(time);
         self.failed(done);
-        let cut = match done.cut {
-            0 => String::new(),
-            count => format!(", {} cut", plural(count, "connection")),
-        };
-        let now = self.world.placed();
-        let words = match world::changed(self.placed.as_ref(), now.as_ref()) {
-            Some(changed) => changed.words(self.said.out),
-            None => format!("{} here", plural(self.world.place.pods.len(), "pod")),
-        };
-        self.placed = now;
+        let objects = self.world.objects();
         if done.failed.is_some() {
+            match changed {
+                Some(what) => self.unreported = Some(what.to_owned()),
+                None => self.reporter.begin(objects),
+            }
             return;
         }
         match changed {
-            Some(what) => self.said.line(&format!("{what} changed: {words}{cut}, in force after {time}")),
+            Some(what) => {
+                self.unreported = None;
+                self.reporter.changed(what, time, done.cut, objects, &self.said);
+            }
             None => {
+                self.reporter.begin(objects);
+                let time = seconds(time);
+                let cut = match done.cut {
+                    0 => String::new(),
+                    count => format!(", {} cut", plural(count, "connection")),
+                };
                 let how = match done.wrote {
                     Wrote::Nothing => "was in force already, so nothing is written",
                     _ => "in force",
@@ -318,7 +339,11 @@ impl Enforcer {
                 ));
             }
             (false, None) if was_behind => {
-                self.said.line(&format!("works again{cut}, in force after {}", seconds(begun.elapsed())));
+                let time = begun.elapsed();
+                self.said.line(&format!("works again{cut}, in force after {}", seconds(time)));
+                if let Some(what) = self.unreported.take() {
+                    self.reporter.changed(&what, time, 0, self.world.objects(), &self.said);
+                }
             }
             (false, None) if done.cut > 0 => {
                 self.said.line(&format!("{} cut", plural(done.cut, "connection")));

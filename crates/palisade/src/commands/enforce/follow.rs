@@ -55,6 +55,13 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
     let signals = Signals::register()?;
     let scrapes = arguments.metrics.map(Scrapes::listen);
     let remembered = State::read(&arguments.state.folder);
+    // A state that other users may have written is no reason to go on without one: what it says about the node, and the versions to fall
+    // back on, would be lost. The kernel has the rules that it has.
+    if let Err(error) = &remembered
+        && error.is_untrusted()
+    {
+        return Err(error.to_string());
+    }
     let mut enforcer = Enforcer::new(arguments, color, kernel);
     match remembered {
         Ok(state) => enforcer.remember(state),
@@ -129,7 +136,7 @@ fn stay(
     while !signals.stop.load(Ordering::Relaxed) {
         let pause = if enforcer.is_unsettled() { SETTLE } else { LOOK };
         let due = machine.iter().map(|at| at.saturating_duration_since(Instant::now())).min();
-        let pause = due.map_or(pause, |due| due.min(pause));
+        let pause = due.into_iter().chain(enforcer.report_due()).fold(pause, Duration::min);
         let ready = wait(pause, &watch, &links, signals, scrapes.as_ref(), enforcer);
         let begun = Instant::now();
         let mut read = signals.reload.swap(false, Ordering::Relaxed);
@@ -171,7 +178,9 @@ fn stay(
             scrapes.answer(|| enforcer.metrics());
         }
         enforcer.write_state();
+        enforcer.report_changes();
     }
+    enforcer.finish_reports();
     enforcer.said.line(match enforcer.is_begun() {
         true => "ended; the rules stay in force (`palisade enforce stop` removes them)",
         false => "ended; nothing was written",

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use palisade_agent::lock::Lock;
-use palisade_agent::state::{State, digest};
+use palisade_agent::state::{State, StateError, digest};
 use palisade_nftables::kernel::{Counts, InForce, Kernel, KernelError, Linux};
 
 use super::super::{NO, YES};
@@ -17,10 +17,12 @@ use crate::print::time::moment;
 
 pub fn run(arguments: &EnforceStatusArgs, color: ColorChoice) -> Result<Outcome, String> {
     let folder = &arguments.state.folder;
-    let state = State::read(folder).map_err(|error| match error.source.kind() {
-        std::io::ErrorKind::PermissionDenied => format!("{error}: run it with sudo"),
-        _ => error.to_string(),
-    })?;
+    let words = |error: StateError| match error.is_forbidden() {
+        true => format!("{error}: run it with sudo"),
+        false => error.to_string(),
+    };
+    let state = State::read(folder).map_err(words)?;
+    let holder = Lock::holder(folder).map_err(words)?;
     let mut kernel = Linux::new();
     let found = match kernel.read() {
         Ok(found) => Ok(found),
@@ -30,7 +32,7 @@ pub fn run(arguments: &EnforceStatusArgs, color: ColorChoice) -> Result<Outcome,
         Err(error) => Err(error.to_string()),
     };
     let counts = kernel.counts().unwrap_or_default();
-    let status = status(state.as_ref(), Lock::holder(folder), found, &counts);
+    let status = status(state.as_ref(), holder, found, &counts);
     let code = if status.is_good() { YES } else { NO };
     let out = match arguments.output {
         EnforceOutput::Text => printer::status(&status, Look::stdout(color)),

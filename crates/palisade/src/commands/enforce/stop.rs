@@ -5,14 +5,14 @@ use std::io::{BufRead, IsTerminal, Write};
 use palisade_agent::lock::{Alone, Lock, LockError};
 use palisade_agent::state::State;
 use palisade_dialects::thorium::Reading;
+use palisade_model::snapshot::Objects;
 use palisade_nftables::kernel::{Kernel, KernelError, Linux};
 use palisade_nftables::text::TABLE;
 
-use super::super::{NO, YES};
+use super::super::{NO, YES, changes};
 use super::world::{self, World};
 use crate::Outcome;
 use crate::cli::{ColorChoice, EnforceStopArgs};
-use crate::print::diagnostics::plural;
 use crate::print::style::{Look, tame};
 
 pub fn run(arguments: &EnforceStopArgs, color: ColorChoice) -> Result<Outcome, String> {
@@ -32,8 +32,11 @@ pub fn run(arguments: &EnforceStopArgs, color: ColorChoice) -> Result<Outcome, S
         error => error.to_string(),
     })?;
     let alone = Alone::here().map_err(|error| format!("{error}, and would put it back: end it first"))?;
-    let opens = opens(state.as_ref());
-    if !arguments.yes && !ask(&opens, color)? {
+    // Who does not ask what that opens does not wait for it either.
+    let asked = (!arguments.yes).then(|| opens(state.as_ref()));
+    if let Some(opens) = &asked
+        && !ask(opens, color)?
+    {
         return Ok(Outcome { out: "nothing is changed\n".to_owned(), err: String::new(), code: NO });
     }
     kernel.remove().map_err(words)?;
@@ -42,6 +45,7 @@ pub fn run(arguments: &EnforceStopArgs, color: ColorChoice) -> Result<Outcome, S
         Err(error) => format!("{} {error}\n", Look::stderr(color).warning("warning:")),
     };
     drop((lock, alone));
+    let opens = asked.unwrap_or_else(|| opens(state.as_ref()));
     let out = format!("table inet {TABLE} is removed: no policy is in force here any more; {opens}\n");
     Ok(Outcome { out, err, code: YES })
 }
@@ -55,9 +59,9 @@ fn opens(state: Option<&State>) -> String {
     if world.take(&manifests).is_err() {
         return unknown;
     }
-    match world::changed(world.placed().as_ref(), world.placed_without_policies().as_ref()) {
-        Some(changed) => changed.words(Look { color: false, width: 116 }),
-        None => format!("{} here may do what they like", plural(world.place.pods.len(), "pod")),
+    match changes::within(Objects::clone(&world.objects()), world.without_policies()) {
+        Some(changes) => changes.words(Look { color: false, width: 116 }),
+        None => unknown,
     }
 }
 

@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use palisade_agent::machine::continuity::Continuity;
 use palisade_agent::machine::network::{Ip, NetworkError};
 use palisade_agent::machine::{Finder, Place};
+use palisade_agent::source::Source as Origin;
 use palisade_agent::state::{FileState, PodState, State, VERSION, digest};
 use palisade_dialects::source::tree::Source;
 use palisade_dialects::thorium::Reading;
 use palisade_engine::delta::Delta;
 use palisade_engine::view::View;
 use palisade_engine::{Engine, Key};
-use palisade_lab::place::Placed;
 use palisade_model::snapshot::{Objects, Snapshot};
 
-use super::super::changes::{Changed, between};
 use super::files::{Manifests, manifests};
 
 /// This machine in the world of the manifests.
@@ -24,13 +24,12 @@ pub struct World {
     engine: Engine,
     known: BTreeSet<Key>,
     view: View,
-    objects: Objects,
+    objects: Arc<Objects>,
     /// Where everything is.
     pub place: Place,
     /// The node that somebody asked for.
     asked: Option<String>,
-    /// What this machine was when it was last placed: the node, and how many of its pods have an address.
-    was: Option<(String, usize)>,
+    continuity: Continuity,
 }
 
 /// What is new for this machine.
@@ -42,25 +41,20 @@ pub enum Step {
     Whole(Box<View>),
 }
 
-/// With more pods than this, what opens and closes is not worked out: every pair of them would be asked about.
-const MOST_PODS: usize = 200;
-/// How many flows are asked about.
-const MOST_FLOWS: usize = 50_000;
-
 // === impl World ===
 
 impl World {
     /// With nothing in it. The machine is this node, if one is said.
     pub fn new(node: Option<&str>) -> World {
         World {
-            finder: Finder::new(Ip, node),
+            finder: Finder::new(Ip, Origin::Files, node),
             engine: Engine::default(),
             known: BTreeSet::new(),
             view: View::default(),
-            objects: Objects::default(),
+            objects: Arc::default(),
             place: Place::default(),
             asked: node.map(ToOwned::to_owned),
-            was: None,
+            continuity: Continuity::new(Origin::Files),
         }
     }
 
@@ -69,7 +63,7 @@ impl World {
         self.finder.remember(&state.pods);
         // Who names the node means it.
         if self.asked.is_none() || self.asked.as_ref() == Some(&state.node) {
-            self.was = Some((state.node.clone(), placed_pods(&state.pods)));
+            self.continuity.remember(&state.node, &state.pods);
         }
     }
 
@@ -80,27 +74,15 @@ impl World {
         self.check_node(&objects, manifests)?;
         let place =
             self.finder.place(&mut objects, &manifests.machines).map_err(|error| error.to_string())?;
-        if let Some((node, pods)) = &self.was {
-            if *place.node != **node {
-                return Err(format!(
-                    "this machine was node {node}, and would be {} now: start it with --node if that is meant",
-                    place.node
-                ));
-            }
-            if *pods > 0 && placed_pods(&place.pods) == 0 {
-                return Err(format!(
-                    "no pod is left on node {node}, where there were {pods}: `palisade enforce stop` takes their rules out of force"
-                ));
-            }
-        }
+        self.continuity.check(&place).map_err(|error| error.to_string())?;
         if let Some(error) = place.errors.first() {
             return Err(error.clone());
         }
-        self.was = Some((place.node.to_string(), placed_pods(&place.pods)));
+        self.continuity.remember(&place.node, &place.pods);
         let snapshot = Snapshot::new(objects.clone());
         let (known, deltas) = self.engine.relist(&self.known, &objects, &snapshot);
         let same = !self.known.is_empty() && place.node == self.place.node;
-        (self.known, self.place, self.objects) = (known, place, objects);
+        (self.known, self.place, self.objects) = (known, place, Arc::new(objects));
         let node = self.place.node.as_str();
         let mut parts = Vec::with_capacity(deltas.len());
         let followed = same
@@ -152,30 +134,15 @@ impl World {
         self.objects.policies.len()
     }
 
-    /// The world as a lab would build it, to ask about connections in it; nothing if that would be too many.
-    pub fn placed(&self) -> Option<Placed> {
-        placed(self.objects.clone())
+    /// The objects of the manifests, with this machine in them.
+    pub fn objects(&self) -> Arc<Objects> {
+        Arc::clone(&self.objects)
     }
 
-    /// The same without any policy.
-    pub fn placed_without_policies(&self) -> Option<Placed> {
-        placed(Objects { policies: Vec::new(), ..self.objects.clone() })
+    /// The same objects without any policy.
+    pub fn without_policies(&self) -> Objects {
+        Objects { policies: Vec::new(), ..Objects::clone(&self.objects) }
     }
-}
-
-/// How many pods have an address.
-fn placed_pods(pods: &[PodState]) -> usize {
-    pods.iter().filter(|pod| !pod.addresses.is_empty()).count()
-}
-
-fn placed(objects: Objects) -> Option<Placed> {
-    let pods = objects.pods.len() + objects.workloads.len();
-    (pods <= MOST_PODS).then(|| Placed::new(objects))
-}
-
-/// What opens and closes from one world to another, where both are known.
-pub fn changed(before: Option<&Placed>, now: Option<&Placed>) -> Option<Changed> {
-    Some(between(before?, now?, MOST_FLOWS))
 }
 
 /// The texts that a state remembers.

@@ -10,7 +10,7 @@ use palisade_lab::clean::Kept;
 use palisade_lab::matrix::Matrix;
 use palisade_lab::place::Placed;
 
-use super::super::changes::{Changed, between};
+use super::super::changes::{Changes, between};
 use super::{print_now, words, world};
 use crate::cli::LabArgs;
 use crate::input;
@@ -49,19 +49,19 @@ pub fn stay(
         }
         let changed = differences(&seen, &now);
         seen = now;
-        let begun = Instant::now();
         let line = match follow(arguments, lab, &mut before) {
-            Ok(changed) => format!("{}, in force after {}\n", changed.words(look), seconds(begun.elapsed())),
-            Err(error) => format!("{} {error}; what was in force stays in force\n", look.bad("error:")),
+            Ok((changes, took)) => format!(", enforced in {}: {}", seconds(took), changes.words(look)),
+            Err(error) => format!(": {} {error}; what was in force stays in force", look.bad("error:")),
         };
-        print_now(&format!("{}  {changed} changed: {line}", clock()));
+        print_now(&format!("{}  {changed} changed{line}\n", clock()));
     }
     drop(forget);
     Ok(())
 }
 
-/// Makes the lab what the manifests say now. Says which flows that opened and closed.
-fn follow(arguments: &LabArgs, lab: &mut Lab, before: &mut Placed) -> Result<Changed, String> {
+/// Makes the lab what the manifests say now. Returns what that opened and closed, and how long it took to enforce.
+fn follow(arguments: &LabArgs, lab: &mut Lab, before: &mut Placed) -> Result<(Changes, Duration), String> {
+    let begun = Instant::now();
     let (placed, found) = world(&arguments.paths, arguments.thorium)?;
     // A file that is being written, or with a mistake in it, takes nothing out of force.
     if let Some(error) = found.iter().find(|finding| finding.is_error()) {
@@ -70,10 +70,11 @@ fn follow(arguments: &LabArgs, lab: &mut Lab, before: &mut Placed) -> Result<Cha
     }
     let matrix = Matrix::of(&placed, arguments.most_flows.max(1));
     lab.update(&placed, &matrix.outside).map_err(words)?;
+    let took = begun.elapsed();
     lab.kept(&placed, &arguments.paths).write().map_err(words)?;
-    let changed = between(before, &placed, arguments.most_flows.max(1));
+    let changes = between(before.objects.clone(), placed.objects.clone());
     *before = placed;
-    Ok(changed)
+    Ok((changes, took))
 }
 
 /// Whoever goes, however that is, is not found any more.

@@ -16,6 +16,7 @@ pub use json::json;
 pub use markdown::markdown;
 pub use sarif::sarif;
 pub use text::text;
+pub use words::{beyond, ends};
 
 use palisade_analysis::diff::{Beyond, Diff, Findings, Select};
 use palisade_analysis::reach::cuts::Cuts;
