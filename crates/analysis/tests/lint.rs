@@ -252,6 +252,13 @@ finds! {
 }
 
 #[test]
+fn a_missing_group_is_an_error() {
+    let found = check(&(pods() + &of_group("gone")));
+    assert!(found.iter().all(Diagnostic::is_error), "{found:#?}");
+    assert_eq!(found[0].message, "group x/gone does not exist: it has no members");
+}
+
+#[test]
 fn a_missing_group_gets_the_nearest_name() {
     let found = check(&(pods() + &group("webs", "podSelector: {}") + &of_group("web")));
     assert_eq!(found[0].help.as_deref(), Some("did you mean webs?"));
@@ -331,6 +338,31 @@ fn a_disagreement_is_reported_where_no_connection_is_known() {
     let apart = "ingress: [{action: Allow, ports: [{port: 81}]}]";
     let found = two(&pods(), "ingress: [{action: Drop, ports: [{port: 80}]}]", apart);
     assert!(found.len() == 1 && found[0].code.id == "L0108", "{found:#?}");
+}
+
+#[test]
+fn a_service_without_a_cluster_address_is_reported() {
+    let service = |spec: &str| {
+        format!(
+            "---\n{{apiVersion: v1, kind: Service, metadata: {{name: web, namespace: x}}, spec: {{{spec} selector: {{app: a}}, ports: [{{port: 80}}]}}}}\n"
+        )
+    };
+    let named = antrea("p", "5", "egress: [{action: Drop, toServices: [{name: web, namespace: x}]}]");
+    let applied = antrea("p", "5", "ingress: [{action: Drop, from: [{ipBlock: {cidr: 192.0.2.0/24}}]}]")
+        .replace("podSelector: {}", "service: {name: web, namespace: x}");
+    let messages = |text: &str, policy: &str| -> Vec<String> {
+        let found = check(&(pods() + &service(text) + policy));
+        let own = found.iter().filter(|one| one.code.id == "L0130");
+        own.map(|one| format!("{}: {}", one.field, one.message)).collect()
+    };
+    let headless = "clusterIP: None,";
+    let nothing = "Service x/web is headless and has no cluster address: this matches nothing";
+    assert_eq!(messages(headless, &named), [format!("spec.egress[0].toServices: {nothing}")]);
+    assert_eq!(messages(headless, &applied).len(), 1);
+    let external = messages("type: ExternalName, externalName: example.com,", &named);
+    assert!(external[0].contains("is an ExternalName and has no cluster address"), "{external:?}");
+    assert_eq!(messages("clusterIP: 10.96.0.1,", &named), Vec::<String>::new());
+    assert_eq!(messages("", &named), Vec::<String>::new());
 }
 
 #[test]

@@ -50,8 +50,8 @@ codes! {
     UNKNOWN_KIND = "S0009" Error "an unknown kind or version in an API group that matters here":
         "The object names an API group whose policies Palisade reads, but a kind or version that does not exist there; or it is a policy in a group that does not exist. An API server would refuse it. It is left out of every answer.";
     /// No kind.
-    NO_KIND = "S0010" Warning "an object without apiVersion or kind":
-        "Without both nobody can say what the object is. It is left out of every answer.";
+    NO_KIND = "S0010" Error "an object without apiVersion or kind":
+        "An object names its kind with `apiVersion` and `kind`. One without either, `{}` included, cannot be read: it is left out of every answer, and `enforce` keeps the last good version of its file. A document without content (comments, `---`) is fine. Files that are no manifests (the values of a chart) do not belong in the folder that is read.";
     /// A dialect that is not read.
     FOREIGN_POLICY = "S0011" Warning "a network policy of a dialect that Palisade does not read":
         "The object is a network policy of another system. It is left out of every answer, so the real cluster may allow less, or more, than Palisade says.";

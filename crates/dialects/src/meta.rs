@@ -29,7 +29,8 @@ fields! {
         "kind" => kind: SmolStr,
         "name" => name: SmolStr,
         "controller" => controller: bool,
-        skip "apiVersion" "uid" "blockOwnerDeletion"
+        "apiVersion" => api_version: SmolStr,
+        skip "uid" "blockOwnerDeletion"
     }
 
     /// A selector, as written.
@@ -71,10 +72,13 @@ impl ObjectMeta {
         self.annotations.iter().flat_map(|map| &map.0).find(|(k, _)| k == key).map(|(_, value)| value)
     }
 
-    /// The controller that made the object.
+    /// The controller that made the object. A Node is none: it runs static pods that have nothing else in common, so each
+    /// of these is a workload of its own.
     pub fn owner(&self) -> Option<Owner> {
         let owner = self.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
-        Some(Owner { kind: owner.kind.clone()?, name: owner.name.clone()? })
+        let core = owner.api_version.as_deref().is_none_or(|version| !version.contains('/'));
+        let kind = owner.kind.clone().filter(|kind| !(core && kind == "Node"))?;
+        Some(Owner { kind, name: owner.name.clone()? })
     }
 }
 

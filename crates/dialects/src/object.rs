@@ -261,7 +261,7 @@ pub fn recognise(
     reader.subject.kind = kind.into();
     reader.subject.name =
         node.get("metadata").and_then(|meta| meta.get("name")).and_then(Node::as_str).unwrap_or("").into();
-    if TEST_KINDS.contains(&kind) || (api_version.is_empty() && kind.is_empty()) {
+    if TEST_KINDS.contains(&kind) {
         return None;
     }
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
@@ -306,15 +306,17 @@ fn kinds_of(group: &str) -> impl Iterator<Item = &'static Kind> {
 /// Says what may be wrong with a kind that is not read; kinds of no concern are passed over.
 fn unknown(reader: &mut Reader<'_>, api_version: &str, group: &str, kind: &str) {
     let path = Path::new("kind");
-    if kind.is_empty() || api_version.is_empty() {
-        if kind.is_empty() || KINDS.iter().any(|k| k.kind == kind) {
-            let missing = if kind.is_empty() { "kind" } else { "apiVersion" };
-            let help =
-                KINDS.iter().find(|k| k.kind == kind).map(|k| format!("{kind} is {}", k.api_version()));
-            reader
-                .report(&codes::NO_KIND, &path, format!("the object has no {missing}: it is left out"))
-                .help = help;
-        }
+    // Whatever it was meant to be, it is not nothing: a policy may have lost its first lines, or a template its values.
+    let missing = match (api_version.is_empty(), kind.is_empty()) {
+        (true, true) => Some("neither apiVersion nor kind"),
+        (true, false) => Some("no apiVersion"),
+        (false, true) => Some("no kind"),
+        (false, false) => None,
+    };
+    if let Some(missing) = missing {
+        let help = KINDS.iter().find(|k| k.kind == kind).map(|k| format!("{kind} is {}", k.api_version()));
+        reader.report(&codes::NO_KIND, &path, format!("the object has {missing}: it is left out")).help =
+            help;
         return;
     }
     if FOREIGN_POLICIES.iter().any(|(foreign, kinds)| *foreign == group && kinds.contains(&kind)) {

@@ -112,6 +112,14 @@ impl World {
         found
     }
 
+    /// References to objects that are not there and may come later. Unlike what [`World::review`] finds, nothing of it
+    /// keeps the objects from being evaluated and enforced as they are.
+    pub fn dangling(&self) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        antrea::world::missing_children(self, &mut found);
+        found
+    }
+
     /// The Thorium instance that the documents describe, if there are any.
     pub fn thorium_instance(&self) -> Option<thorium::instance::Instance> {
         let parts = self.thorium_parts();

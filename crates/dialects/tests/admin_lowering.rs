@@ -160,14 +160,70 @@ lowers! {
     ];
     old_and_new_together_are_unknown: anp "spec: {priority: 1, subject: {namespaces: {}},
         ingress: [{action: Deny, from: [{namespaces: {namespaceSelector: {}, matchLabels: {a: b}}}, {namespaces: {sameLabels: [a], notSameLabels: [b]}},
-                   {pods: {namespaces: {namespaceSelector: {}}, namespaceSelector: {}, podSelector: {}}}, {pods: {namespaces: {}, podSelector: {}}},
+                   {pods: {namespaces: {namespaceSelector: {}}, namespaceSelector: {}, podSelector: {}}},
                    {pods: {namespaces: {matchLabels: {a: b}}, podSelector: {}}}]}]}" => [
         "251 admin 1",
-        "ingress[0] Deny of any pod: an unknown peer (namespaces with more than one field) | an unknown peer (namespaces with more than one field) | an unknown peer (namespaces and namespaceSelector) | an unknown peer (namespaces without any field) | an unknown peer (namespaces without any field)",
+        "ingress[0] Deny of any pod: an unknown peer (namespaces with more than one field) | an unknown peer (namespaces with more than one field) | an unknown peer (namespaces and namespaceSelector) | an unknown peer (matchLabels below pods.namespaces)",
     ];
     a_subject_relative_to_itself: anp "spec: {priority: 1, subject: {namespaces: {sameLabels: [a]}}, ingress: [{action: Deny, from: [{namespaces: {matchLabels: {a: b}}}]}]}" => [
         "251 admin 1", "ingress[0] Deny of any pod: an unknown peer (labels relative to the subject in the subject)",
     ];
+}
+
+// === required fields that are missing, and have a reading: an error of `check` each, and the zero value ===
+
+lowers! {
+    no_priority: anp "spec: {subject: {namespaces: {matchLabels: {a: b}}}, ingress: [{action: Allow, from: [{namespaces: {}}]}]}" => [
+        "251 admin 0", "ingress[0] Allow of pods of namespaces with a=b: any pod",
+    ];
+    a_null_priority: cnp "spec: {tier: Baseline, priority: null, subject: {namespaces: {}}, ingress: [{action: Deny, from: [{namespaces: {}}]}]}" => [
+        "254 baseline 0", "ingress[0] Deny of any pod: any pod",
+    ];
+    subjects_without_a_selector: anp "spec: {priority: 1, subject: {pods: {podSelector: {matchLabels: {a: b}}}}, egress: [{action: Deny, to: [{nodes: {}}]}]}" => [
+        "251 admin 1", "egress[0] Deny of pods with a=b anywhere: any node",
+    ];
+    subjects_without_the_other: banp "spec: {subject: {pods: {namespaceSelector: {matchLabels: {a: b}}}}, egress: [{action: Deny, to: [{nodes: {}}]}]}" => [
+        "254 baseline -1", "egress[0] Deny of pods of namespaces with a=b: any node",
+    ];
+    subjects_without_either: cnp "spec: {tier: Admin, priority: 1, subject: {pods: {}}, egress: [{action: Deny, to: [{nodes: {}}]}]}" => [
+        "220 admin 1", "egress[0] Deny of any pod: any node",
+    ];
+    peers_without_a_selector: anp "spec: {priority: 1, subject: {namespaces: {}},
+        ingress: [{action: Deny, from: [{pods: {namespaceSelector: {matchLabels: {a: b}}}}, {pods: {podSelector: {matchLabels: {a: b}}}}, {pods: {podSelector: null, namespaceSelector: {matchLabels: {a: b}}}}, {pods: {}}]}],
+        egress: [{action: Deny, to: [{pods: {namespaceSelector: {matchLabels: {a: b}}}}]}]}" => [
+        "251 admin 1",
+        "ingress[0] Deny of any pod: pods of namespaces with a=b | pods with a=b anywhere | pods of namespaces with a=b | any pod",
+        "egress[0] Deny of any pod: pods of namespaces with a=b",
+    ];
+    peers_of_a_cluster_network_policy: cnp "spec: {tier: Admin, priority: 1, subject: {namespaces: {}},
+        ingress: [{action: Deny, from: [{pods: {namespaceSelector: {matchLabels: {a: b}}}}, {pods: {}}]}]}" => [
+        "220 admin 1", "ingress[0] Deny of any pod: pods of namespaces with a=b | any pod",
+    ];
+    old_peers_without_a_selector: banp "spec: {subject: {namespaces: {}},
+        ingress: [{action: Deny, from: [{pods: {namespaces: {namespaceSelector: {matchLabels: {a: b}}}}}, {pods: {namespaces: {}, podSelector: {matchLabels: {a: b}}}}, {pods: {namespaces: {sameLabels: [t]}}}]}]}" => [
+        "254 baseline -1",
+        "ingress[0] Deny of any pod: pods of namespaces with a=b | pods with a=b anywhere | pods of namespaces with the same t",
+    ];
+}
+
+#[test]
+fn a_missing_required_selector_is_an_error() {
+    let kinds = [
+        ("v1alpha1", "AdminNetworkPolicy", "priority: 1, ", "Deny", true),
+        ("v1alpha1", "BaselineAdminNetworkPolicy", "", "Deny", true),
+        ("v1alpha2", "ClusterNetworkPolicy", "tier: Admin, priority: 1, ", "Deny", false),
+    ];
+    for (version, kind, place, action, both) in kinds {
+        let (_, found) = read(&format!(
+            "{{apiVersion: policy.networking.k8s.io/{version}, kind: {kind}, metadata: {{name: default}}, spec: {{{place}subject: {{pods: {{}}}}, ingress: [{{action: {action}, from: [{{pods: {{}}}}]}}]}}}}"
+        ));
+        let fields: Vec<&str> = found.iter().map(|one| &*one.field).collect();
+        for place in ["spec.subject.pods", "spec.ingress[0].from[0].pods"] {
+            assert!(fields.contains(&&*format!("{place}.podSelector")), "{kind}: {fields:?}");
+            assert_eq!(fields.contains(&&*format!("{place}.namespaceSelector")), both, "{kind}: {fields:?}");
+        }
+        assert!(found.iter().all(|one| one.code.id == "A0101"), "{kind}: {found:?}");
+    }
 }
 
 // === failing closed ===
@@ -201,9 +257,6 @@ lowers! {
     a_rule_that_is_nothing: anp "spec: {priority: 1, subject: {namespaces: {}}, ingress: [{action: Allow, from: [{namespaces: {}}]}, null]}" => [
         "251 admin 1", "ingress[0] Allow of any pod: any pod", "ingress[1] Deny of any pod: an unknown peer (null in the place of an object)",
     ];
-    no_priority: anp "spec: {subject: {namespaces: {matchLabels: {a: b}}}, ingress: [{action: Allow, from: [{namespaces: {}}]}]}" => [
-        "251 admin 0", "ingress[0] Allow of pods of namespaces with a=b: an unknown peer (no priority)",
-    ];
     a_priority_out_of_range: cnp "spec: {tier: Baseline, priority: 1001, subject: {namespaces: {}}, ingress: [{action: Deny, from: [{namespaces: {}}]}]}" => [
         "254 baseline 0", "ingress[0] Deny of any pod: an unknown peer (priority 1001)",
     ];
@@ -216,6 +269,12 @@ lowers! {
     no_subject: anp "spec: {priority: 1, ingress: [{action: Allow, from: [{namespaces: {}}]}]}" => [
         "251 admin 1", "ingress[0] Allow of any pod: an unknown peer (no subject)",
     ];
+    a_subject_that_is_null: anp "spec: {priority: 1, subject: {pods: null}, ingress: [{action: Deny, from: [{namespaces: {matchLabels: {a: b}}}]}]}" => [
+        "251 admin 1", "ingress[0] Deny of any pod: an unknown peer (a subject without any field)",
+    ];
+    a_misspelled_selector: anp "spec: {priority: 1, subject: {namespaces: {}}, ingress: [{action: Deny, from: [{pods: {namespaceSelector: {}, podSelektor: {matchLabels: {a: b}}}}]}]}" => [
+        "251 admin 1", "ingress[0] Deny of any pod: an unknown peer (unknown field podSelektor)",
+    ];
     a_subject_with_two_fields: anp "spec: {priority: 1, subject: {namespaces: {}, pods: {podSelector: {}, namespaceSelector: {}}}, ingress: [{action: Deny, from: [{namespaces: {}}]}]}" => [
         "251 admin 1", "ingress[0] Deny of any pod: an unknown peer (a subject with more than one field)",
     ];
@@ -224,9 +283,6 @@ lowers! {
     ];
     a_subject_with_a_bad_selector: anp "spec: {priority: 1, subject: {pods: {podSelector: {matchLabel: {a: b}}, namespaceSelector: {}}}, egress: [{action: Deny, to: [{nodes: {}}]}]}" => [
         "251 admin 1", "egress[0] Deny of any pod: an unknown peer (podSelector: unknown field matchLabel)",
-    ];
-    a_subject_without_a_selector_it_needs: anp "spec: {priority: 1, subject: {pods: {podSelector: {}}}, egress: [{action: Deny, to: [{nodes: {}}]}]}" => [
-        "251 admin 1", "egress[0] Deny of any pod: an unknown peer (no namespaceSelector)",
     ];
     an_unknown_action_denies: anp "spec: {priority: 1, subject: {namespaces: {}}, ingress: [{action: allow, from: [{namespaces: {}}]}, {action: Accept, from: [{namespaces: {}}]}, {from: [{namespaces: {}}]}]}" => [
         "251 admin 1", "ingress[0] Deny of any pod: an unknown peer (action \"allow\")", "ingress[1] Deny of any pod: an unknown peer (action \"Accept\")", "ingress[2] Deny of any pod: an unknown peer (action \"\")",

@@ -112,6 +112,7 @@ fn world(text: &str) -> World {
 fn together(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     antrea::world::check(&world(text), &mut found);
+    antrea::world::missing_children(&world(text), &mut found);
     let at = |one: &Diagnostic| one.location.as_ref().unwrap().line;
     found.iter().map(|one| format!("{} {}", at(one), line(one))).collect()
 }
@@ -177,7 +178,7 @@ fn nested_groups_are_found_in_files() {
             "6 N0310 spec.childGroups: cannot set ClusterGroup b as childGroup, who has 1 childGroups itself",
             "12 N0310 spec.childGroups: cannot set ClusterGroup c as childGroup, who has 2 childGroups itself",
             "18 N0310 spec.childGroups: cannot set ClusterGroup a as childGroup, who has 1 childGroups itself",
-            "18 N0311 spec.childGroups: there is no ClusterGroup d (did you mean a?)",
+            "18 N0311 spec.childGroups: ClusterGroup d does not exist: it has no members (did you mean a?)",
         ]
     );
 }

@@ -151,7 +151,17 @@ macro_rules! says {
 }
 
 says! {
-    kinds_of_no_concern: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: example.com/v1\nkind: AllowList\nitems: [10.0.0.1]\n---\napiVersion: v1\nkind: Config\n---\napiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: a}\n---\nvalues: 1\n" => [];
+    kinds_of_no_concern: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: example.com/v1\nkind: AllowList\nitems: [10.0.0.1]\n---\napiVersion: v1\nkind: Config\n---\napiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: a}\n" => [];
+    documents_without_content: "# nothing\n---\n# nor here\n---\n" => [];
+    an_empty_mapping: "{}\n" => ["S0010 1:1"];
+    an_empty_mapping_among_others: "---\n{}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n" => ["S0010 2:1"];
+    an_empty_mapping_in_a_list: "apiVersion: v1\nkind: List\nitems: [{}, null]\n" => ["S0010 3:9", "S0008 3:13"];
+    an_empty_mapping_in_a_list_of_policies: "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicyList\nitems: [{}, null]\n" => ["S0014 3:9", "S0008 3:13"];
+    values_of_a_chart: "values: 1\n" => ["S0010 1:1"];
+    a_kind_without_a_version: "kind: Widget\nmetadata: {name: a}\n" => ["S0010 1:7"];
+    an_empty_list_as_a_document: "[]\n" => ["S0008 1:1"];
+    null_as_a_document: "null\n" => ["S0008 1:1"];
+    a_number_as_a_document: "5\n" => ["S0008 1:1"];
     tests_beside_manifests: "kind: PolicyTest\nname: a\n" => [];
     unknown_kind_in_our_group: "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicies\nmetadata: {name: a}\n" => ["S0009 2:7"];
     unknown_version_in_our_group: "apiVersion: policy.networking.k8s.io/v1\nkind: AdminNetworkPolicy\nmetadata: {name: a}\n" => ["S0009 2:7"];
@@ -184,4 +194,21 @@ fn names_and_labels_that_are_no_text_are_reported_and_read_as_written() {
     let (world, _) =
         read("t.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: {app: no, tier: b}}\n");
     assert_eq!(world.len(), 1);
+}
+
+#[test]
+fn a_static_pod_has_no_maker() {
+    let pod = |name: &str, owner: &str| {
+        format!(
+            "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: kube-system, ownerReferences: [{owner}]}}}}\n"
+        )
+    };
+    let text = pod("etcd", "{apiVersion: v1, kind: Node, name: n0, uid: u, controller: true}")
+        + &pod("old", "{kind: Node, name: n0, controller: true}")
+        + &pod("proxy", "{apiVersion: apps/v1, kind: DaemonSet, name: kube-proxy, uid: u, controller: true}")
+        + &pod("run", "{apiVersion: example.com/v1, kind: Node, name: n0, uid: u, controller: true}");
+    let pods = objects(&text).pods;
+    let makers: Vec<Option<&str>> =
+        pods.iter().map(|pod| pod.owner.as_ref().map(|owner| owner.kind.as_str())).collect();
+    assert_eq!(makers, [None, None, Some("DaemonSet"), Some("Node")]);
 }

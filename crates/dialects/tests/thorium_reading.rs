@@ -65,7 +65,9 @@ fn ordinary_yaml_is_not_taken_for_thoriums() {
         "{images: [{name: nginx, newTag: '1'}], resources: [a.yaml]}",
         "{policies: [{name: x, effect: deny}]}",
     ] {
-        let quiet: Vec<String> = found(text).into_iter().filter(|code| !code.starts_with("S0008")).collect();
+        // That they are no objects is said, whoever wrote them.
+        let said = |code: &String| code.starts_with("S0008") || code.starts_with("S0010");
+        let quiet: Vec<String> = found(text).into_iter().filter(|code| !said(code)).collect();
         assert_eq!(quiet, Vec::<String>::new(), "{text}");
     }
 }

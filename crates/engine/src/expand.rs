@@ -16,7 +16,6 @@ use palisade_model::group::Members;
 use palisade_model::label::{Operator, Requirement, Selector};
 use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, ServiceName, Subject};
 use palisade_model::ranges::Ranges;
-use palisade_model::snapshot::NoGroup;
 use smol_str::SmolStr;
 
 use crate::Engine;
@@ -199,9 +198,8 @@ impl Engine {
                             }
                         }
                     }
-                    Err(NoGroup::Missing) => {}
                     // Whoever it could have meant: rules that apply to it fail closed.
-                    Err(NoGroup::Unreadable(_)) => {
+                    Err(_) => {
                         let pods = inside(&PodSet::everything(), within.as_ref());
                         add(Applies::Pods(Cow::Owned(PodSet { external: true, ..pods.clone() })));
                         add(Applies::Pods(Cow::Owned(pods)));
@@ -237,7 +235,7 @@ impl Engine {
                 }
                 Peer::Service(name) => sets.push(self.take_set(Wanted::Service(name))),
                 Peer::Group(group) => {
-                    for member in self.groups.members(group) {
+                    for member in self.groups.get(group).unwrap_or_default().to_vec() {
                         match member {
                             Members::Pods(set) if is_absolute(&set) => {
                                 sets.push(self.take_set(Wanted::Pods(&canonical(&set), None)));

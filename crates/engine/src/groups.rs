@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_model::group::{Group, GroupName, Members};
 use palisade_model::policy::ServiceName;
-use palisade_model::snapshot::NoGroup;
-use palisade_model::snapshot::groups::{Resolved, resolve_one, sibling};
+use palisade_model::snapshot::groups::{Resolved, members, resolve_one, sibling};
 
 use crate::Engine;
 use crate::table::References;
@@ -31,23 +30,9 @@ impl Groups {
             && self.by_service.is_empty()
     }
 
-    /// Who is in a group; or why nobody can say.
-    pub(crate) fn get(&self, name: &GroupName) -> Result<&[Members], NoGroup<'_>> {
-        match self.resolved.get(name) {
-            Some(Ok(members)) => Ok(members),
-            Some(Err(what)) => Err(NoGroup::Unreadable(what)),
-            None => Err(NoGroup::Missing),
-        }
-    }
-
-    /// Who is in a group, as far as anybody can say.
-    pub(crate) fn members(&self, name: &GroupName) -> Vec<Members> {
-        self.get(name).map(<[Members]>::to_vec).unwrap_or_default()
-    }
-
-    /// Whether it is there and cannot be read.
-    pub(crate) fn is_broken(&self, name: &GroupName) -> bool {
-        matches!(self.get(name), Err(NoGroup::Unreadable(_)))
+    /// Returns the members of a group, or what in it cannot be read. A group that does not exist has no members.
+    pub(crate) fn get(&self, name: &GroupName) -> Result<&[Members], &str> {
+        members(self.resolved.get(name))
     }
 
     fn refer(&mut self, name: &GroupName, there: bool) {

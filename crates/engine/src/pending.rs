@@ -256,7 +256,7 @@ impl Engine {
                 addresses.map(|address| Arc::new(Member::from(address))).collect()
             }
             Content::Service(name) => {
-                let service = self.services.find(name).filter(|at| still(Place::Service(*at)));
+                let service = self.services.reachable(name).filter(|at| still(Place::Service(*at)));
                 service.and_then(|at| self.services.member(at)).map(Arc::clone).into_iter().collect()
             }
             Content::Addresses(_) => Vec::new(),

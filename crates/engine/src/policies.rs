@@ -286,7 +286,7 @@ impl Engine {
         };
         let subjects = || {
             rule.subjects.iter().any(
-                |subject| matches!(subject, Subject::Group { group, .. } if self.groups.is_broken(group)),
+                |subject| matches!(subject, Subject::Group { group, .. } if self.groups.get(group).is_err()),
             )
         };
         rule.unknown().is_some() || peers || subjects()

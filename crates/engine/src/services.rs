@@ -31,7 +31,7 @@ pub(crate) struct Services {
 struct ServiceEntry {
     service: Service,
     member: Arc<Member>,
-    /// The sets that are about it: one, or none.
+    /// The sets that hold it: one, or none. A service without a cluster address is in none.
     sets: Few,
 }
 
@@ -61,9 +61,14 @@ impl Services {
         self.services.get(at).map(|entry| &entry.member)
     }
 
+    /// The service of this name, if connections can go through it.
+    pub(crate) fn reachable(&self, name: &ServiceName) -> Option<u32> {
+        self.find(name).filter(|at| self.services[*at].service.has_cluster_address())
+    }
+
     /// A new set is about a service.
     pub(crate) fn select(&mut self, set: SetId, name: &ServiceName) {
-        if let Some(at) = self.find(name) {
+        if let Some(at) = self.reachable(name) {
             self.services[at].sets.push(set);
         }
     }
@@ -118,19 +123,27 @@ impl Engine {
                 None
             }
             (Some(at), Some(service)) => {
+                let sets = self.sets_with(name, &service);
                 let entry = &mut self.services.services[at];
-                let before = std::mem::replace(&mut entry.member, Arc::new(Member::from(&service)));
+                let member = std::mem::replace(&mut entry.member, Arc::new(Member::from(&service)));
+                let before = std::mem::replace(&mut entry.sets, sets.clone());
                 entry.service = service;
-                self.pending.touch(Some((before, entry.sets.clone())), Place::Service(at));
+                for set in before.iter().filter(|set| !sets.contains(*set)) {
+                    self.count_member(*set, EVERYWHERE, -1);
+                }
+                for set in sets.iter().filter(|set| !before.contains(*set)) {
+                    self.count_member(*set, EVERYWHERE, 1);
+                }
+                self.pending.touch(Some((member, before)), Place::Service(at));
                 Some(at)
             }
             (None, Some(service)) => {
-                let (_, set) = self.sets.find(Wanted::Service(name));
+                let sets = self.sets_with(name, &service);
                 let member = Arc::new(Member::from(&service));
-                let entry = ServiceEntry { service, member, sets: set.into_iter().collect() };
+                let entry = ServiceEntry { service, member, sets: sets.clone() };
                 let at = self.services.services.insert(entry);
                 self.services.by_name.insert(name.clone(), at);
-                if let Some(set) = set {
+                for set in sets {
                     self.count_member(set, EVERYWHERE, 1);
                 }
                 self.pending.touch(None, Place::Service(at));
@@ -142,6 +155,12 @@ impl Engine {
             self.say_headless(at, true);
         }
         self.service_changed(name);
+    }
+
+    /// The sets that hold a service of this name.
+    fn sets_with(&self, name: &ServiceName, service: &Service) -> Few {
+        let (_, set) = self.sets.find(Wanted::Service(name));
+        set.filter(|_| service.has_cluster_address()).into_iter().collect()
     }
 
     /// What is behind a service has changed.

@@ -26,7 +26,7 @@ impl Engine {
             }
             Content::Nodes(_) => hosts.extend(self.hosts.holding(subject)),
             // Whoever comes from outside may come in anywhere; to a service that is not there nobody comes.
-            Content::Service(name) => hosts.extend(self.services.find(name).map(|_| EVERYWHERE)),
+            Content::Service(name) => hosts.extend(self.services.reachable(name).map(|_| EVERYWHERE)),
             Content::Addresses(_) | Content::Names(_) => {}
         }
         hosts.sort_unstable();

@@ -140,12 +140,14 @@ pub struct Service {
     pub namespace: SmolStr,
     /// Its name.
     pub name: SmolStr,
-    /// Its cluster addresses; none when headless.
+    /// Its cluster addresses, as far as they are written; see [`Service::has_cluster_address`].
     pub addresses: Vec<IpAddr>,
     /// The addresses it is reached by from outside: `externalIPs`, and those of its load balancer.
     pub external_addresses: Vec<IpAddr>,
     /// `clusterIP: None`: its name stands for its pods themselves.
     pub headless: bool,
+    /// `type: ExternalName`: its name is another name for something elsewhere.
+    pub external_name: bool,
     /// Its ports.
     pub ports: Vec<ServicePort>,
     /// Whether pods that are not ready get traffic, too.
@@ -217,6 +219,13 @@ impl Pod {
 // === impl Service ===
 
 impl Service {
+    /// Whether connections can go through it: it has an address of its own, or gets one when it is created. The name of a
+    /// headless Service stands for its pods, that of an ExternalName for something else: a connection to either is one to
+    /// the endpoint itself, and nothing on the way knows the Service.
+    pub fn has_cluster_address(&self) -> bool {
+        !self.headless && !self.external_name
+    }
+
     /// The name that the cluster's DNS knows it by.
     pub fn dns_name(&self) -> SmolStr {
         format_smolstr!("{}.{}.svc.cluster.local", self.name, self.namespace)

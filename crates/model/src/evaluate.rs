@@ -21,7 +21,7 @@ use crate::flow::{Flow, Party, Who};
 use crate::matching::{Context, Endpoint, Match, Parties};
 use crate::options::{Options, SelfTraffic};
 use crate::policy::{Action, Direction, Namespaces, PodSet, Policy, Rule, Subject};
-use crate::snapshot::{NoGroup, RankedRule, Snapshot, Stage};
+use crate::snapshot::{RankedRule, Snapshot, Stage};
 use crate::trace::{
     Because, Bystander, Decision, Evaluation, Exemption, RuleRef, Side, StageName, StageOutcome, StageTrace,
     Step, StepResult, Verdict,
@@ -294,7 +294,7 @@ impl Asked<'_> {
 
     fn in_words(&self, subject: &Subject) -> String {
         match subject {
-            Subject::Group { group, .. } if self.context.snapshot.group(group) == Err(NoGroup::Missing) => {
+            Subject::Group { group, .. } if !self.context.snapshot.has_group(group) => {
                 format!("{subject}, which does not exist")
             }
             other => other.to_string(),

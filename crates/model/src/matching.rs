@@ -17,7 +17,7 @@ use crate::policy::{
     Direction, Namespaces, Peer, Peers, PodSet, PortMatch, Rule, ServiceName, Subject, TrafficMatch,
     TrafficMatches,
 };
-use crate::snapshot::{NoGroup, Snapshot};
+use crate::snapshot::Snapshot;
 use crate::traffic::{PortRange, Protocol, Traffic};
 
 /// Whether something matches.
@@ -95,14 +95,11 @@ impl<'s> Context<'s> {
         's: 'r,
     {
         let broken = |peer: &'r Peer| match peer {
-            Peer::Group(group) => self.snapshot.group(group).err().map(NoGroup::as_str),
+            Peer::Group(group) => self.snapshot.group(group).err(),
             _ => None,
         };
         let unreadable = |subject: &'r Subject| match subject {
-            Subject::Group { group, .. } => match self.snapshot.group(group) {
-                Err(NoGroup::Unreadable(what)) => Some(what),
-                _ => None,
-            },
+            Subject::Group { group, .. } => self.snapshot.group(group).err(),
             _ => None,
         };
         rule.unknown()
@@ -139,9 +136,8 @@ impl<'s> Context<'s> {
                 Ok(members) => {
                     members.iter().any(|member| self.is_member(member, within.as_deref(), endpoint))
                 }
-                Err(NoGroup::Missing) => false,
                 // Whoever it could have meant: rules that apply to it fail closed.
-                Err(NoGroup::Unreadable(_)) => match endpoint {
+                Err(_) => match endpoint {
                     Endpoint::Pod(pod) => {
                         let own = &self.snapshot.namespace_of(pod).name;
                         within.as_ref().is_none_or(|namespace| own == namespace)
@@ -169,9 +165,10 @@ impl<'s> Context<'s> {
         matches!(endpoint, Endpoint::Node(node) if selector.matches(&self.snapshot.nodes()[node].labels))
     }
 
+    /// Whether this is the Service of that name, and one that connections can go through.
     fn is_called(&self, service: usize, name: &ServiceName) -> bool {
         let service = &self.snapshot.services()[service];
-        service.namespace == name.namespace && service.name == name.name
+        service.namespace == name.namespace && service.name == name.name && service.has_cluster_address()
     }
 
     /// Whether the pod is in the set. `subject` is whom relative namespaces are relative to.

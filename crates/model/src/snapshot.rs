@@ -104,15 +104,6 @@ pub struct RankedRule {
     pub unplaced: bool,
 }
 
-/// Why nobody can say who is in a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoGroup<'s> {
-    /// There is no such group.
-    Missing,
-    /// It is there, and this of it cannot be read.
-    Unreadable(&'s str),
-}
-
 /// The steps of the pipeline, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
@@ -122,18 +113,6 @@ pub enum Stage {
     NetworkPolicy,
     /// Tiers from 253: the first rule that matches decides; Pass leads to the end.
     Baseline,
-}
-
-// === impl NoGroup ===
-
-impl<'s> NoGroup<'s> {
-    /// In words.
-    pub fn as_str(self) -> &'s str {
-        match self {
-            NoGroup::Missing => "a group that does not exist",
-            NoGroup::Unreadable(what) => what,
-        }
-    }
 }
 
 // === impl Stage ===
@@ -252,13 +231,15 @@ impl Snapshot {
         self.names.keys().copied()
     }
 
-    /// Who is in a group, without groups in groups; or why nobody can say.
-    pub fn group(&self, name: &GroupName) -> Result<&[Members], NoGroup<'_>> {
-        match self.groups.get(name) {
-            Some(Ok(members)) => Ok(members),
-            Some(Err(what)) => Err(NoGroup::Unreadable(what)),
-            None => Err(NoGroup::Missing),
-        }
+    /// Returns the members of a group, child groups looked up, or what in it cannot be read. A group that does not exist
+    /// has no members.
+    pub fn group(&self, name: &GroupName) -> Result<&[Members], &str> {
+        groups::members(self.groups.get(name))
+    }
+
+    /// Whether there is a group of this name.
+    pub fn has_group(&self, name: &GroupName) -> bool {
+        self.groups.contains_key(name)
     }
 
     /// The groups there are, by name.

@@ -289,6 +289,39 @@ fn a_failing_test_shows_what_led_there() {
 }
 
 #[test]
+fn apply_passes_over_what_is_no_concern_and_reports_what_is_lost() {
+    let applying = |object: &str| {
+        format!(
+            "kind: PolicyTest\nname: t\nsteps:\n- apply:\n  - {{apiVersion: v1, kind: Pod, metadata: {{name: a, namespace: x}}}}\n  - {{apiVersion: v1, kind: Pod, metadata: {{name: b, namespace: x}}}}\n  - {object}\n  expect:\n  - allow: \"x/a -> x/b tcp/80\"\n"
+        )
+    };
+    for fine in [
+        "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a, namespace: x}}",
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: x}, data: {a: b}}",
+        "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}}",
+        "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Secret, metadata: {name: a}}]}",
+    ] {
+        let answer = palisade_with(&["test", "-"], &applying(fine), &[]);
+        assert_eq!((answer.code, answer.out.contains("1 passed")), (0, true), "{fine}: {}", answer.out);
+    }
+    for lost in [
+        "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicyy, metadata: {name: a, namespace: x}}",
+        "{apiVersion: networking.k8s.io/v2, kind: NetworkPolicy, metadata: {name: a, namespace: x}}",
+        "{apiVersion: v1, kind: NetworkPolicy, metadata: {name: a, namespace: x}}",
+        "{apiVersion: cilium.io/v2, kind: CiliumNetworkPolicy, metadata: {name: a, namespace: x}}",
+        "{apiVersion: v1, kind: Pod, metadata: {namespace: x}}",
+        "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Pod, metadata: {name: c, namespace: x}}, {apiVersion: networking.k8s.io/v1, kind: NetworkPolicies}]}",
+        "{apiVersion: v1, kind: List, items: 5}",
+        "{}",
+        "null",
+    ] {
+        let answer = palisade_with(&["test", "-"], &applying(lost), &[]);
+        assert_eq!((answer.code, answer.out.contains("1 failed")), (1, true), "{lost}: {}", answer.out);
+        assert!(answer.out.contains("expected an object that can be read"), "{lost}: {}", answer.out);
+    }
+}
+
+#[test]
 fn test_results_for_programs() {
     let answer = palisade_with(&["test", "-", "-o", "json"], FAILING, &[]);
     let report: Value = serde_json::from_str(&answer.out).unwrap();

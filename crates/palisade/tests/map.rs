@@ -405,3 +405,22 @@ fn a_large_map_streams_and_a_large_page_is_small() {
     let picture = map_of(&large(), &["--output", "svg"]).out;
     assert!(picture.contains("namespaces are drawn instead"), "{picture}");
 }
+
+#[test]
+fn static_pods_of_a_node_are_workloads_of_their_own() {
+    let pod = |name: &str, address: &str| {
+        format!(
+            "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}-n0, namespace: kube-system, labels: {{component: {name}}}, ownerReferences: [{{apiVersion: v1, kind: Node, name: n0, uid: u, controller: true}}]}}, status: {{podIP: {address}}}}}\n"
+        )
+    };
+    let policy = "---\n{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: etcd, namespace: kube-system}, spec: {podSelector: {matchLabels: {component: etcd}}, ingress: [{from: [{podSelector: {matchLabels: {component: apiserver}}}]}]}}\n";
+    let world =
+        pod("etcd", "10.0.0.1") + &pod("apiserver", "10.0.0.2") + &pod("scheduler", "10.0.0.3") + policy;
+    for arguments in [&[][..], &["--by-deployment"]] {
+        let text = json_of(&world, arguments).to_string();
+        for name in ["etcd-n0", "apiserver-n0", "scheduler-n0"] {
+            assert!(text.contains(name), "{arguments:?}: {text}");
+        }
+        assert!(!text.contains("\"n0\""), "{arguments:?}: {text}");
+    }
+}

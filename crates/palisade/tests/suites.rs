@@ -49,8 +49,8 @@ suite! {
     antrea: "suites/antrea", 283 cases, 15537 flows;
     antrea_2020: "suites/antrea-2020", 45 cases, 3933 flows;
     antrea_order: "suites/antrea-order", 96 cases, 1246 flows;
-    antrea_decisions: "suites/antrea-decisions", 65 cases, 1183 flows;
-    decisions: "suites/decisions", 47 cases, 376 flows;
+    antrea_decisions: "suites/antrea-decisions", 83 cases, 1674 flows;
+    decisions: "suites/decisions", 63 cases, 698 flows;
     thorium: "suites/thorium", 91 cases, 91 flows;
     thorium_document: "suites/thorium-document", 89 cases, 259 flows;
     thorium_example: "examples/thorium/tests", 2 cases, 16 flows;

@@ -248,19 +248,29 @@ impl<'w> Scene<'w> {
         failed
     }
 
-    /// Groups that a rule applies to: they are written out, or nobody knows who is in them.
+    /// Reports the groups that a rule names. Those it applies to are written out. A group that does not exist has no
+    /// members yet: written out it would never have any, so that the rule stays as it is.
     fn grouped(&self, index: usize, rule: &Rule, speech: &mut Speech) {
         for subject in rule.subjects.iter() {
             let policy::Subject::Group { group, .. } = subject else { continue };
-            match self.snapshot.group(group) {
-                Ok(_) => {
+            let why = match self.snapshot.group(group) {
+                Ok(_) if self.snapshot.has_group(group) => {
                     let message = format!("group {group} is written out: {FOLLOWS_NOT}");
                     speech.note(&codes::GROUP, self, index, None, ".appliedTo", message);
+                    continue;
                 }
-                Err(why) => {
-                    let why = format!("it applies to group {group}: {}", why.as_str());
-                    speech.cannot(&codes::UNREADABLE, self, index, Some(rule), "", why);
-                }
+                Ok(_) => format!("it applies to group {group}, which does not exist"),
+                Err(why) => format!("it applies to group {group}: {why}"),
+            };
+            speech.cannot(&codes::UNREADABLE, self, index, Some(rule), "", why);
+        }
+        let policy::Peers::Of(peers) = &rule.peers else { return };
+        for peer in peers {
+            if let policy::Peer::Group(group) = peer
+                && !self.snapshot.has_group(group)
+            {
+                let why = format!("it names group {group}, which does not exist");
+                speech.cannot(&codes::UNREADABLE, self, index, Some(rule), "", why);
             }
         }
     }

@@ -8,16 +8,16 @@ use palisade_model::matching::{Context, Endpoint};
 use palisade_model::nearest::nearest;
 use palisade_model::options::Options;
 use palisade_model::policy::{Direction, Peer, Peers, Policy, Rule, Subject};
-use palisade_model::snapshot::{NoGroup, Snapshot};
+use palisade_model::snapshot::Snapshot;
 
 use super::{about, about_rule, pods};
 
 /// Missing.
 pub static MISSING_GROUP: Code = Code {
     id: "L0111",
-    severity: Severity::Warning,
+    severity: Severity::Error,
     title: "a policy names a group that does not exist",
-    explanation: "Antrea accepts the policy, because the group may come later. Until it does, a rule with the group as a peer fails closed: an Allow rule lets nobody through, any other denies everything for whom it applies to. A policy that is *applied to* a missing group applies to nobody, as in Antrea. A ClusterNetworkPolicy names ClusterGroups, a NetworkPolicy Groups of its own namespace.",
+    explanation: "A group that does not exist has no members, in `appliedTo`, `from` and `to`, whatever the action: a Drop rule towards it drops nothing, a policy applied to it applies to no pod. Antrea accepts the policy, because the group may be created later, and evaluates it in the same way until then. A ClusterNetworkPolicy names ClusterGroups, a NetworkPolicy Groups of its own namespace.",
 };
 
 /// Too far.
@@ -49,9 +49,9 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
             let list = if rule.direction == Direction::Ingress { ".from" } else { ".to" };
             for peer in peers {
                 if let Peer::Group(group) = peer
-                    && snapshot.group(group) == Err(NoGroup::Missing)
+                    && !snapshot.has_group(group)
                 {
-                    let message = format!("there is no group {group}: the rule fails closed");
+                    let message = format!("group {group} does not exist: it has no members");
                     let diagnostic = about_rule(&MISSING_GROUP, policy, rule, list, message);
                     let guess = found.len() - first < MOST_GUESSES;
                     found.push(if guess { helped(snapshot, group, diagnostic) } else { diagnostic });
@@ -75,11 +75,11 @@ fn applied(
         true => about(code, &policy.object, message).field("spec.appliedTo"),
         false => about_rule(code, policy, rule, ".appliedTo", message),
     };
+    if !snapshot.has_group(group) {
+        let message = format!("group {group} does not exist: it has no members");
+        found.push(helped(snapshot, group, about(&MISSING_GROUP, message)));
+    }
     match (snapshot.group(group), within) {
-        (Err(NoGroup::Missing), _) => {
-            let message = format!("there is no group {group}: this applies to nobody");
-            found.push(helped(snapshot, group, about(&MISSING_GROUP, message)));
-        }
         (Ok(members), Some(namespace)) => {
             let outside = |pod: &usize| {
                 snapshot.namespace_of(*pod).name != namespace

@@ -50,7 +50,7 @@ pub static LINTS: &[(Lint, &[&Code])] = &[
     (ties::check, &[&ties::TIE, &ties::SAME_PRIORITY, &ties::OVN_LIMIT]),
     (idle_policies::check, &[&idle_policies::NO_RULES]),
     (addresses::check, &[&addresses::SHARED_ADDRESS]),
-    (services::check, &[&services::MISSING_SERVICE]),
+    (services::check, &[&services::MISSING_SERVICE, &services::NO_CLUSTER_ADDRESS]),
     (collisions::check, &[&collisions::COLLISION]),
     (groups::check, &[&groups::MISSING_GROUP, &groups::GROUP_REACHES_OUT]),
     (entrances::check, &[&entrances::MISSING_BACKEND, &entrances::MISSING_PORT, &entrances::NOBODY_BEHIND]),

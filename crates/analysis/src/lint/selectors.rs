@@ -69,7 +69,8 @@ fn nobody(context: &Context<'_>, policy: &Policy, peer: &Peer) -> Option<(String
             Some((format!("no address is left of this peer: {block}"), Some(help.to_owned())))
         }
         Peer::Group(group) => {
-            let why = group_is_nobody(snapshot.group(group).ok()?)?;
+            let members = snapshot.group(group).ok().filter(|_| snapshot.has_group(group))?;
+            let why = group_is_nobody(members)?;
             Some((format!("nobody can be in group {group}"), Some(why)))
         }
         _ => None,
@@ -134,7 +135,8 @@ fn subjects(context: &Context<'_>, policy: &Policy, found: &mut Vec<Diagnostic>)
         Subject::Group { group, .. } => {
             let is_nobody = |members: &[Members]| group_is_nobody(members).is_some();
             let known = pods(snapshot).next().is_some();
-            snapshot.group(group).is_ok_and(|members| known || is_nobody(members))
+            let there = snapshot.has_group(group);
+            there && snapshot.group(group).is_ok_and(|members| known || is_nobody(members))
         }
     };
     let holds_anybody = |subject: &&Subject| match subject {

@@ -1,6 +1,6 @@
-//! Services that policies name and nobody has.
+//! Services that policies name in vain: they do not exist, or have no cluster address.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::nearest::nearest;
@@ -17,6 +17,14 @@ pub static MISSING_SERVICE: Code = Code {
     explanation: "`toServices` and `appliedTo` a `service` name a Service by namespace and name. There is none, so the rule matches nothing, or applies to nobody. Not reported when no Service of that namespace is among the input.",
 };
 
+/// Services that no connection goes through.
+pub static NO_CLUSTER_ADDRESS: Code = Code {
+    id: "L0130",
+    severity: Severity::Warning,
+    title: "a policy names a Service that has no cluster address",
+    explanation: "`toServices` and `appliedTo` a `service` match connections to the address of a Service. A headless Service (`clusterIP: None`) and one of type `ExternalName` have none: their names stand for other addresses, and a connection goes there directly. The rule never matches, or applies to nothing; a Drop drops nothing. Name the pods with `podSelector`, or an outside name with `fqdn`.",
+};
+
 /// As many names are guessed at.
 const MOST_GUESSES: usize = 50;
 
@@ -27,6 +35,13 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     let missing = |name: &ServiceName| {
         namespaces.contains(&*name.namespace) && !known.contains(&(&*name.namespace, &*name.name))
     };
+    let unreachable = snapshot.services().iter().filter(|service| !service.has_cluster_address());
+    let without_address: BTreeMap<(&str, &str), &str> = unreachable
+        .map(|service| {
+            let kind = if service.external_name { "an ExternalName" } else { "headless" };
+            ((&*service.namespace, &*service.name), kind)
+        })
+        .collect();
     let mut guesses = 0;
     let mut help = |name: &ServiceName| {
         guesses += 1;
@@ -48,11 +63,16 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
                 Subject::Service(name) => Some((name, "", "the rule applies to nobody")),
                 _ => None,
             });
-            for (name, part, effect) in named.chain(applied).filter(|(name, ..)| missing(name)) {
-                let message = format!("there is no Service {name}: {effect}");
-                let mut diagnostic = about_rule(&MISSING_SERVICE, policy, rule, part, message);
-                diagnostic.help = help(name);
-                found.push(diagnostic);
+            for (name, part, effect) in named.chain(applied) {
+                if missing(name) {
+                    let message = format!("there is no Service {name}: {effect}");
+                    let mut diagnostic = about_rule(&MISSING_SERVICE, policy, rule, part, message);
+                    diagnostic.help = help(name);
+                    found.push(diagnostic);
+                } else if let Some(kind) = without_address.get(&(&*name.namespace, &*name.name)) {
+                    let message = format!("Service {name} is {kind} and has no cluster address: {effect}");
+                    found.push(about_rule(&NO_CLUSTER_ADDRESS, policy, rule, part, message));
+                }
             }
         }
     }

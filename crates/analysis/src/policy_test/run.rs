@@ -29,6 +29,15 @@ use super::thorium;
 /// How many failing flows of one case are kept with their reasons; the others are counted.
 const KEPT_FAILURES: usize = 20;
 
+/// Codes of objects that are left out and may matter to verdicts.
+static LEFT_OUT: &[&str] = &[
+    codes::NOT_AN_OBJECT.id,
+    codes::UNKNOWN_KIND.id,
+    codes::NO_KIND.id,
+    codes::FOREIGN_POLICY.id,
+    codes::NO_NAME.id,
+];
+
 /// Where the runner gets files from: reading them is somebody else's business.
 pub trait Files: Sync {
     /// The files at a path written in `from`, relative to it: one, or all manifests of a folder.
@@ -223,13 +232,12 @@ pub(super) fn change(
         let mut fresh = World::default();
         let mut found = Vec::new();
         load_object(source, node, &mut fresh, &mut found);
-        if fresh.is_empty() {
-            let at = source.location(node.span);
-            let got = found
-                .first()
-                .map_or("no kind that Palisade reads", |first| first.message.as_str())
-                .to_owned();
-            case.failures.push(failure("apply", "an object that can be read", &got, &at));
+        // Kinds of no concern are passed over, as in a file. An object that is lost could be what the test is about.
+        let lost =
+            |one: &&Diagnostic| LEFT_OUT.contains(&one.code.id) || (fresh.is_empty() && one.is_error());
+        for lost in found.iter().filter(lost) {
+            let at = lost.location.clone().unwrap_or_else(|| source.location(node.span));
+            case.failures.push(failure("apply", "an object that can be read", &lost.message, &at));
         }
         case.notes.append(&mut found);
         for loaded in fresh.iter().cloned() {

@@ -13,7 +13,7 @@ use palisade_model::label::Selector;
 use palisade_model::matching::Endpoint;
 use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, Subject};
 use palisade_model::ranges::Ranges;
-use palisade_model::snapshot::{NoGroup, Snapshot};
+use palisade_model::snapshot::Snapshot;
 
 use super::cuts::Cuts;
 use super::groups::{Groups, Table, Whose, number};
@@ -96,8 +96,7 @@ impl<'g, 's> Lookup<'g, 's> {
                 Subject::Service(_) => {}
                 Subject::Group { group, within } => match snapshot.group(group) {
                     Ok(members) => self.members(members, within.as_deref(), &mut found),
-                    Err(NoGroup::Missing) => {}
-                    Err(NoGroup::Unreadable(_)) => {
+                    Err(_) => {
                         let whole = std::slice::from_ref(subject);
                         let applies = |at: &u32| {
                             let endpoint = match self.groups.get(*at).whose {

@@ -159,12 +159,11 @@ pub fn one_of<T>(
     }
 }
 
-/// A policy's place in its tier.
+/// Priority of a policy in its tier. One that is missing is 0, as decoders have it, which the API allows.
 pub fn priority(written: Option<&Whole>) -> Result<Priority, String> {
-    match written {
-        Some(Whole(number @ 0..=1000)) => Ok(Priority(*number as f64)),
-        Some(Whole(number)) => Err(format!("priority {number}")),
-        None => Err("no priority".to_owned()),
+    match written.map_or(0, |Whole(number)| *number) {
+        number @ 0..=1000 => Ok(Priority(number as f64)),
+        number => Err(format!("priority {number}")),
     }
 }
 
@@ -175,9 +174,11 @@ pub fn action(written: Option<&Text>, words: &[(&str, Action)]) -> Result<Action
     known.map(|(_, action)| *action).ok_or_else(|| format!("action {word:?}"))
 }
 
-/// A selector where one must be.
+/// Lowers the selector of field `name`. One that is missing is the empty selector, whether the API requires it or not:
+/// that is what decoders make of it, and failing closed is for what has no reading.
 pub fn selector(written: Option<&LabelSelector>, name: &str) -> Result<Selector, String> {
-    written.ok_or_else(|| format!("no {name}"))?.lower().map_err(|why| format!("{name}: {why}"))
+    let lower = |selector: &LabelSelector| selector.lower().map_err(|why| format!("{name}: {why}"));
+    written.map_or(Ok(Selector::everything()), lower)
 }
 
 /// The one peer that is written, or the unknown one.

@@ -123,8 +123,8 @@ codes! {
     GROUP_NESTING = "N0310" Error "groups inside groups inside groups":
         "A group with children cannot be the child of another, nor of itself. What is in such a group is not computed by Antrea.";
     /// Dangling children.
-    NO_GROUP = "N0311" Warning "a child group that does not exist":
-        "Antrea accepts it, and the group is without that child until it comes into being.";
+    NO_GROUP = "N0311" Error "a child group that does not exist":
+        "A child group that does not exist has no members. Antrea accepts the parent, because the child may be created later, and computes it from the other children until then.";
     /// A tier in the way.
     TIER_220 = "N0312" Error "a tier at the place of the upstream ClusterNetworkPolicy":
         "ClusterNetworkPolicy of `policy.networking.k8s.io` in its tier Admin stands at 220. While a tier of a user has that priority, Antrea refuses to create them.";

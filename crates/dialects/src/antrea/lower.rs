@@ -4,12 +4,17 @@ use palisade_model::group::{Group, Members, TierObject};
 
 use super::ends::{self, Scope, selectors};
 use super::types;
+use crate::definition::typed::Whole;
 use crate::object::Header;
 
-/// A tier.
+/// A tier. A priority that is missing is 0, as decoders have it; one that cannot be read is none.
 pub fn tier(written: &types::Tier, header: &Header) -> TierObject {
     let spec = written.spec.as_deref();
-    let priority = spec.and_then(|spec| spec.priority).and_then(|priority| u8::try_from(priority.0).ok());
+    let unreadable = written.unreadable.is_some() || spec.is_some_and(|spec| spec.unreadable.is_some());
+    let priority = match spec.and_then(|spec| spec.priority) {
+        Some(Whole(number)) => u8::try_from(number).ok(),
+        None => (!unreadable).then_some(0),
+    };
     TierObject { object: header.origin(), priority }
 }
 

@@ -46,15 +46,12 @@ pub fn lower(written: &types::Policy, header: &Header, reader: &Reader<'_>) -> P
     let words = if is_2020(header) { ACTIONS_2020 } else { ACTIONS };
     let scope = Scope { namespace: header.namespace.clone() };
     let spec = written.spec.as_deref().cloned().unwrap_or_default();
-    let mut unreadable = written.unreadable.clone().or(spec.unreadable.clone());
-    if written.spec.is_none() {
-        unreadable.get_or_insert_with(|| "no spec".to_owned());
-    }
-    let priority = priority(spec.priority).unwrap_or_else(|why| {
-        unreadable.get_or_insert(why);
-        // Without a place it comes first, so that nothing comes before what it denies.
-        Priority(0.0)
-    });
+    let unreadable = written.unreadable.clone().or(spec.unreadable.clone());
+    // Without a place it comes first, so that nothing comes before what it denies. Its rules fail closed, and it has no
+    // others than those written: a number hides nothing.
+    let placed = priority(spec.priority);
+    let priority = placed.as_ref().map_or(Priority(0.0), |priority| *priority);
+    let silenced = unreadable.clone().or(placed.err());
     let shared = spec.applied_to.as_deref().filter(|list| !list.is_empty());
     let shared = shared.map(|list| ends::subjects(list, &scope));
     let path = Path::new("spec");
@@ -62,7 +59,7 @@ pub fn lower(written: &types::Policy, header: &Header, reader: &Reader<'_>) -> P
     for (direction, list) in [(Direction::Ingress, &spec.ingress), (Direction::Egress, &spec.egress)] {
         let path = path.child(direction.as_str());
         for (index, rule) in list.iter().flat_map(|list| list.iter()).enumerate() {
-            let draft = match &unreadable {
+            let draft = match &silenced {
                 Some(why) => Err(why.clone()),
                 None => draft(rule, words, direction, &scope, shared.as_ref()),
             };
@@ -114,7 +111,7 @@ pub fn lower(written: &types::Policy, header: &Header, reader: &Reader<'_>) -> P
         tier => Tier::Named(tier_name(tier.unwrap_or(""))),
     };
     let placement = Placement::Tier { tier, priority };
-    Policy { object: header.origin(), placement, isolations: Vec::new(), rules, unreadable }
+    Policy { object: header.origin(), placement, isolations: Vec::new(), rules, unreadable: silenced }
 }
 
 fn priority(written: Option<Number>) -> Result<Priority, String> {

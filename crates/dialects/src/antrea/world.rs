@@ -221,42 +221,57 @@ fn tier_count(world: &World, found: &mut Vec<Diagnostic>) {
     }
 }
 
-fn nested_groups(world: &World, found: &mut Vec<Diagnostic>) {
-    let groups: BTreeMap<&Key, &Loaded> = world
-        .iter()
-        .filter(|loaded| matches!(loaded.lowered, Lowered::Group(_)))
-        .map(|loaded| (&loaded.key, loaded))
-        .collect();
+/// Reports child groups that do not exist. They may be created later: nothing keeps the parent from being evaluated or
+/// enforced, so that this is no part of [`check`].
+pub fn missing_children(world: &World, found: &mut Vec<Diagnostic>) {
+    let groups = groups(world);
     let mut helped = 0;
-    for loaded in groups.values() {
-        let mut children: Vec<&SmolStr> = children_of(loaded).iter().collect();
-        children.sort_unstable();
-        children.dedup();
-        for name in children {
-            match groups.get(&Key { name: name.clone(), ..loaded.key.clone() }) {
-                None => {
-                    let message = format!("there is no {} {name}", loaded.key.kind);
-                    let mut diagnostic = about(&codes::NO_GROUP, loaded, "childGroups", message);
-                    // A world without most of its groups is not helped by a guess for each.
-                    helped += 1;
-                    if helped <= MOST_GUESSES {
-                        let beside = groups.keys().filter(|key| {
-                            key.kind == loaded.key.kind && key.namespace == loaded.key.namespace
-                        });
-                        diagnostic.help = near(name, beside.map(|key| key.name.as_str()));
-                    }
-                    found.push(diagnostic);
-                }
-                // That a group is its own child, it was told when it was read.
-                Some(child) if child.key != loaded.key && !children_of(child).is_empty() => {
-                    let full = format!("{} {}", child.key.kind, full_name(child));
-                    let message = nesting(&full, children_of(child).len());
-                    found.push(about(&codes::GROUP_NESTING, loaded, "childGroups", message));
-                }
-                Some(_) => {}
-            }
+    for (loaded, name) in with_children(&groups) {
+        if groups.contains_key(&Key { name: name.clone(), ..loaded.key.clone() }) {
+            continue;
+        }
+        let message = format!("{} {name} does not exist: it has no members", loaded.key.kind);
+        let mut diagnostic = about(&codes::NO_GROUP, loaded, "childGroups", message);
+        // A world without most of its groups is not helped by a guess for each.
+        helped += 1;
+        if helped <= MOST_GUESSES {
+            let beside = groups
+                .keys()
+                .filter(|key| key.kind == loaded.key.kind && key.namespace == loaded.key.namespace);
+            diagnostic.help = near(name, beside.map(|key| key.name.as_str()));
+        }
+        found.push(diagnostic);
+    }
+}
+
+fn nested_groups(world: &World, found: &mut Vec<Diagnostic>) {
+    let groups = groups(world);
+    for (loaded, name) in with_children(&groups) {
+        // That a group is its own child, it was told when it was read.
+        if let Some(child) = groups.get(&Key { name: name.clone(), ..loaded.key.clone() })
+            && child.key != loaded.key
+            && !children_of(child).is_empty()
+        {
+            let full = format!("{} {}", child.key.kind, full_name(child));
+            let message = nesting(&full, children_of(child).len());
+            found.push(about(&codes::GROUP_NESTING, loaded, "childGroups", message));
         }
     }
+}
+
+fn groups(world: &World) -> BTreeMap<&Key, &Loaded> {
+    let is_group = |loaded: &&Loaded| matches!(loaded.lowered, Lowered::Group(_));
+    world.iter().filter(is_group).map(|loaded| (&loaded.key, loaded)).collect()
+}
+
+/// Pairs of a group and the name of a child, each child once.
+fn with_children<'w>(
+    groups: &BTreeMap<&'w Key, &'w Loaded>,
+) -> impl Iterator<Item = (&'w Loaded, &'w SmolStr)> {
+    groups.values().flat_map(|loaded| {
+        let children: BTreeSet<&SmolStr> = children_of(loaded).iter().collect();
+        children.into_iter().map(|child| (*loaded, child))
+    })
 }
 
 fn both_groups(world: &World, found: &mut Vec<Diagnostic>) {

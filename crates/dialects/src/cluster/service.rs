@@ -19,10 +19,14 @@ fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Low
     metadata(node, &Path::root(), reader);
     let spec = Path::new("spec");
     let mut addresses = Vec::new();
+    let mut headless = false;
     let listed = items(node, "spec.clusterIPs", &Path::root(), reader).iter().filter_map(Node::as_str);
     for text in text(node, "spec.clusterIP").into_iter().chain(listed) {
-        if text != "None" && !text.is_empty() {
-            addresses.extend(address(text, &spec.child("clusterIP"), reader));
+        match text {
+            "None" => headless = true,
+            // The API server chooses one.
+            "" => {}
+            text => addresses.extend(address(text, &spec.child("clusterIP"), reader)),
         }
     }
     addresses.dedup();
@@ -42,7 +46,8 @@ fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Low
         ports: ports.collect(),
         addresses,
         external_addresses,
-        headless: text(node, "spec.clusterIP") == Some("None"),
+        headless,
+        external_name: text(node, "spec.type") == Some("ExternalName"),
         publish_not_ready: is_true(node, "spec.publishNotReadyAddresses", &Path::root(), reader),
         selector,
         at: Some(header.at.clone()),

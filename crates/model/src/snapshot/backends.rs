@@ -31,8 +31,10 @@ impl Snapshot {
                 Ok((Some(found), traffic))
             }
             EndpointPattern::Address(address) => {
-                let own =
-                    |s: &Service| s.addresses.contains(address) || s.external_addresses.contains(address);
+                let own = |s: &Service| {
+                    let mut addresses = s.addresses.iter().chain(&s.external_addresses);
+                    s.has_cluster_address() && addresses.any(|own| own == address)
+                };
                 match self.services.iter().position(own) {
                     Some(found) => Ok((Some(found), traffic)),
                     None if matches!(self.who_has(*address), Who::Node(_)) => Ok(self.on_nodes(traffic)),
@@ -52,6 +54,7 @@ impl Snapshot {
             .services
             .iter()
             .enumerate()
+            .filter(|(_, service)| service.has_cluster_address())
             .find_map(|(index, service)| service.ports.iter().find(here).map(|port| (index, port.port)));
         match found {
             Some((index, port)) => (Some(index), Traffic { port, ..traffic }),

@@ -1,8 +1,8 @@
 //! The groups of a snapshot, with their children and services looked up once.
 //!
-//! A group may hold other groups, one level deep: that is Antrea's limit, and it makes circles impossible. A child that
-//! is missing adds nobody. A group that nests deeper, or that cannot be read, is broken as a whole: rules that name
-//! it fail closed.
+//! A group may hold other groups, one level deep: that is Antrea's limit, and it makes circles impossible. A group that
+//! does not exist has no members, as subject, as peer and as child: a policy may come before its groups. A group that
+//! nests deeper, or that cannot be read, is broken as a whole: rules that name it fail closed.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +14,16 @@ use crate::policy::{Namespaces, PodSet, ServiceName};
 
 /// What a group comes to: pods, nodes and addresses; or why nobody can say.
 pub type Resolved = Result<Vec<Members>, String>;
+
+/// Members of a group by what its name was looked up to: none if there is no such group, else those it resolved to, or
+/// what in it cannot be read.
+pub fn members(found: Option<&Resolved>) -> Result<&[Members], &str> {
+    match found {
+        Some(Ok(members)) => Ok(members),
+        Some(Err(what)) => Err(what),
+        None => Ok(&[]),
+    }
+}
 
 /// What these groups come to, each by its name.
 pub fn resolve<'s>(

@@ -119,6 +119,8 @@ impl Snapshot {
         };
         let several = stands_for_several(&pattern.source, sources.len())
             || stands_for_several(&pattern.destination, destinations.len());
+        // The name of a headless Service stands for its pods: the connection goes to one of them, through nothing.
+        let via = via.filter(|via| self.services[*via].has_cluster_address());
         let mut flows = Vec::with_capacity(sources.len() * destinations.len());
         for source in &sources {
             for (destination, port) in &destinations {

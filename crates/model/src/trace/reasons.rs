@@ -2,28 +2,17 @@
 
 use super::{Cause, StepResult};
 use crate::address::{Block, Family, NotInBlock};
+use crate::cluster::Service;
 use crate::flow::{Flow, Party, Who};
 use crate::matching::{Context, Endpoint};
-use crate::policy::{Peer, Peers, PodSet, Rule, TrafficMatch, TrafficMatches};
-use crate::snapshot::NoGroup;
+use crate::policy::{Peer, Peers, PodSet, Rule, ServiceName, TrafficMatch, TrafficMatches};
 use crate::traffic::PortRange;
 
 impl Context<'_> {
     /// Why a rule does not match a connection, or what in it cannot be read.
     pub(crate) fn reason(&self, rule: &Rule, subject: Endpoint, peer: Party, flow: &Flow) -> StepResult {
         if let Some(what) = self.unknown(rule) {
-            let missing = |peer: &Peer| match peer {
-                Peer::Group(group) if self.snapshot.group(group) == Err(NoGroup::Missing) => {
-                    Some(group.clone())
-                }
-                _ => None,
-            };
-            let group = match &rule.peers {
-                Peers::Of(peers) if rule.unknown().is_none() => peers.iter().find_map(missing),
-                _ => None,
-            };
-            let why = group.map_or_else(|| what.to_owned(), |group| format!("there is no group {group}"));
-            return StepResult::FailedClosed { why };
+            return StepResult::FailedClosed { why: what.to_owned() };
         }
         if !self.peers(&rule.peers, peer, subject, flow) {
             let (cause, why) = self.why_not_peer(&rule.peers, peer, subject);
@@ -88,11 +77,23 @@ impl Context<'_> {
             (Peer::Names(_), _) => {
                 format!("{who} is not known to be {peer}")
             }
+            (Peer::Service(name), _) if self.has_no_address(name) => {
+                format!("{peer} has no cluster address: no connection goes through it")
+            }
             (Peer::Service(_), _) => format!("the connection does not go through {peer}"),
+            (Peer::Group(group), _) if !self.snapshot.has_group(group) => {
+                format!("{peer} does not exist, so it has no members")
+            }
             (Peer::Group(_), _) => format!("{who} is not in {peer}"),
             (Peer::Unknown(what), _) => format!("unknown peer: {what}"),
         };
         (Cause::Peer, reason)
+    }
+
+    /// Whether there is such a Service, and it has no cluster address.
+    fn has_no_address(&self, name: &ServiceName) -> bool {
+        let named = |service: &&Service| service.namespace == name.namespace && service.name == name.name;
+        self.snapshot.services().iter().find(named).is_some_and(|service| !service.has_cluster_address())
     }
 
     fn why_not_block(&self, block: &Block, party: Party, who: &str) -> (Cause, String) {

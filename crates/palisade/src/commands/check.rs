@@ -32,6 +32,7 @@ pub fn run(arguments: &CheckArgs, color: ColorChoice) -> Outcome {
     let world = input::world(&mut input, arguments.thorium);
     let objects = world.len();
     let mut found = std::mem::take(&mut input.found);
+    found.extend(world.dangling());
     found.extend(lint::lint(&Snapshot::new(world.into_objects())));
     let order: BTreeMap<&str, usize> =
         input.sources.iter().enumerate().map(|(index, source)| (&**source.name(), index)).collect();

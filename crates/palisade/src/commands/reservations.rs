@@ -41,7 +41,7 @@ static DOUBTFUL: &[&str] = &[
 
 /// Whether a text with this in it is no version of a file that anybody could have meant: something in it is wrong, or lost.
 pub fn is_unfit(diagnostic: &Diagnostic) -> bool {
-    diagnostic.is_error() || diagnostic.code.id == codes::NO_KIND.id || loses_an_object(diagnostic)
+    diagnostic.is_error() || loses_an_object(diagnostic)
 }
 
 /// A second `kind` or `metadata`: a line `---` is missing, and the first object is lost.

@@ -110,8 +110,10 @@ fn objects_without_name_kind_or_version_are_left_out() {
         between("apiVersion: v1\nkind: Pod\nmetadata: {labels: {a: b}}"),
         (1, vec![at("S0014", 3, 11)])
     );
-    assert_eq!(between("kind: Pod\nmetadata: {name: a}"), (0, vec![at("S0010", 1, 7)]));
-    assert_eq!(between("apiVersion: v1\nmetadata: {name: a}"), (0, vec![at("S0010", 1, 1)]));
+    assert_eq!(between("kind: Pod\nmetadata: {name: a}"), (1, vec![at("S0010", 1, 7)]));
+    assert_eq!(between("apiVersion: v1\nmetadata: {name: a}"), (1, vec![at("S0010", 1, 1)]));
+    assert_eq!(between("{}"), (1, vec![at("S0010", 1, 1)]));
+    assert_eq!(between("# nothing is here"), (0, vec![]));
 }
 
 #[test]

@@ -147,7 +147,7 @@ fn protocol(written: Option<&Text>) -> Result<Protocol, String> {
 impl NamespacesPeer {
     /// Which namespaces, in either shape.
     fn lower(&self) -> Result<Namespaces, String> {
-        let new = self.match_labels.is_some() || self.match_expressions.is_some();
+        let new = self.is_new();
         if !new && !self.is_old() {
             // `{}`, or something of which nothing could be read.
             return match &self.unreadable {
@@ -169,6 +169,11 @@ impl NamespacesPeer {
         one_of("namespaces", &self.unreadable, alternatives)?
     }
 
+    /// Whether something of the new shape is there, the selector itself.
+    fn is_new(&self) -> bool {
+        self.match_labels.is_some() || self.match_expressions.is_some()
+    }
+
     /// Whether something of the old shape is there.
     fn is_old(&self) -> bool {
         self.namespace_selector.is_some() || self.same_labels.is_some() || self.not_same_labels.is_some()
@@ -178,15 +183,15 @@ impl NamespacesPeer {
 // === impl PodsPeer ===
 
 impl PodsPeer {
-    /// Which pods, in either shape. Both shapes want both of their fields.
+    /// Which pods, in either shape. Both shapes require both of their fields; a selector that is missing is the empty one.
     fn lower(&self) -> Result<PodSet, String> {
         if let Some(why) = &self.unreadable {
             return Err(why.clone());
         }
         let namespaces = match (self.namespace_selector.as_deref(), self.namespaces.as_deref()) {
             (new, None) => Namespaces::Matching(lower::selector(new, "namespaceSelector")?),
-            (None, Some(old)) if old.is_old() => old.lower()?,
-            (None, Some(_)) => return Err("namespaces without any field".to_owned()),
+            (None, Some(old)) if old.is_new() => return Err("matchLabels below pods.namespaces".to_owned()),
+            (None, Some(old)) => old.lower()?,
             (Some(_), Some(_)) => return Err("namespaces and namespaceSelector".to_owned()),
         };
         let pods = lower::selector(self.pod_selector.as_deref(), "podSelector")?;

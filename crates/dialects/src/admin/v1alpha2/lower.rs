@@ -1,6 +1,5 @@
 //! A ClusterNetworkPolicy in the rule language.
 
-use palisade_model::label::Selector;
 use palisade_model::policy::{Action, Namespaces, Peer, PodSet, Policy, Tier, TrafficMatch};
 use palisade_model::traffic::{PortRange, Protocol};
 
@@ -102,10 +101,7 @@ impl NamespacedPod {
         if let Some(why) = &self.unreadable {
             return Err(why.clone());
         }
-        let namespaces =
-            self.namespace_selector.as_deref().map_or(Ok(Selector::everything()), |selector| {
-                lower::selector(Some(selector), "namespaceSelector")
-            })?;
+        let namespaces = lower::selector(self.namespace_selector.as_deref(), "namespaceSelector")?;
         let pods = lower::selector(self.pod_selector.as_deref(), "podSelector")?;
         Ok(PodSet::new(Namespaces::Matching(namespaces), pods))
     }

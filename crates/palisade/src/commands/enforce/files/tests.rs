@@ -66,9 +66,21 @@ fn a_file_with_an_error_keeps_its_last_good_version_and_the_others_go_on() {
     let mut files = folder.files();
     files.look(folder.read(), &nobody);
     // Half of it, and without what says that it is a policy.
-    for broken in
-        ["apiVersion: networking.k8s.io/v1\nkind: Netw", "apiVersion: networking.k8s.io/v1\n", "", ": {"]
-    {
+    for broken in [
+        "apiVersion: networking.k8s.io/v1\nkind: Netw",
+        "apiVersion: networking.k8s.io/v1\n",
+        "kind: Netw\n",
+        "",
+        ": {",
+        "{}",
+        "{}\n---\n# nothing\n",
+        "metadata: {namespace: shop, name: db}\n",
+        "apiVersion: v1\nkind: List\nitems: [{}]\n",
+        "apiVersion: v1\nkind: List\nitems: [null]\n",
+        "null\n",
+        "[]\n",
+        "deleted\n",
+    ] {
         folder.write("a.yaml", broken);
         folder.write("b.yaml", &format!("{POD}---\n{}", CLOSED.replace("name: db", "name: web")));
         let look = files.look(folder.read(), &nobody);
@@ -134,4 +146,26 @@ fn what_was_in_force_before_is_something_to_fall_back_on() {
     assert_eq!((policies(&look), look.problems.len()), (Some(1), 1));
     assert!(look.changed.is_empty());
     assert!(files.look(folder.read(), &nobody).manifests.is_none());
+}
+
+#[test]
+fn a_group_that_does_not_exist_keeps_nothing_from_being_enforced() {
+    let group = |name: &str, spec: &str| {
+        format!(
+            "{{apiVersion: crd.antrea.io/v1beta1, kind: ClusterGroup, metadata: {{name: {name}}}, spec: {{{spec}}}}}\n"
+        )
+    };
+    let policy = "{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {name: p}, spec: {priority: 1, appliedTo: [{group: gone}], ingress: [{action: Drop, from: [{group: parent}]}]}}\n";
+    let folder = Folder::new("groups");
+    folder.write("a.yaml", policy);
+    folder.write("b.yaml", &group("parent", "childGroups: [child]"));
+    let mut files = folder.files();
+    let look = files.look(folder.read(), &nobody);
+    assert_eq!((policies(&look), look.problems.len()), (Some(1), 0), "{look:?}");
+    folder.write("c.yaml", &group("child", "podSelector: {}"));
+    let look = files.look(folder.read(), &nobody);
+    assert_eq!((policies(&look), look.problems.len()), (Some(1), 0), "{look:?}");
+    fs::remove_file(folder.0.join("c.yaml")).unwrap();
+    let look = files.look(folder.read(), &nobody);
+    assert_eq!((policies(&look), look.problems.len()), (Some(1), 0), "{look:?}");
 }
