@@ -79,24 +79,21 @@ fn applied(
         let message = format!("group {group} does not exist: it has no members");
         found.push(helped(snapshot, group, about(&MISSING_GROUP, message)));
     }
-    match (snapshot.group(group), within) {
-        (Ok(members), Some(namespace)) => {
-            let outside = |pod: &usize| {
-                snapshot.namespace_of(*pod).name != namespace
-                    && members.iter().any(|member| match member {
-                        Members::Pods(set) => context.holds(set, *pod, Endpoint::Pod(*pod)),
-                        _ => false,
-                    })
-            };
-            if let Some(pod) = pods(snapshot).find(outside).map(|pod| &snapshot.pods()[pod]) {
-                let message = format!(
-                    "group {group} holds {}/{}, which is in another namespace: only members in {namespace} count",
-                    pod.namespace, pod.name
-                );
-                found.push(about(&GROUP_REACHES_OUT, message));
-            }
+    if let (Ok(members), Some(namespace)) = (snapshot.group(group), within) {
+        let outside = |pod: &usize| {
+            snapshot.namespace_of(*pod).name != namespace
+                && members.iter().any(|member| match member {
+                    Members::Pods(set) => context.holds(set, *pod, Endpoint::Pod(*pod)),
+                    _ => false,
+                })
+        };
+        if let Some(pod) = pods(snapshot).find(outside).map(|pod| &snapshot.pods()[pod]) {
+            let message = format!(
+                "group {group} holds {}/{}, which is in another namespace: only members in {namespace} count",
+                pod.namespace, pod.name
+            );
+            found.push(about(&GROUP_REACHES_OUT, message));
         }
-        _ => {}
     }
 }
 
