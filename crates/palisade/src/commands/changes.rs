@@ -12,6 +12,7 @@ use palisade_model::verdicts::Verdicts;
 use crate::print::diagnostics::plural;
 use crate::print::lab::flow_text;
 use crate::print::style::Look;
+use crate::print::text::Text;
 
 /// Flows that are open now and were not, and the other way round.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -56,20 +57,24 @@ pub fn between(before: &Placed, now: &Placed, most: usize) -> Changed {
 
 impl Changed {
     /// In a line.
-    pub fn words(&self, look: Look) -> String {
+    pub fn words(&self, look: Look) -> Text {
         let listed = |flows: &[String]| {
             let more = flows.len().saturating_sub(LISTED);
             let more = if more > 0 { format!(", and {more} more") } else { String::new() };
             format!("{}{more}", flows.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", "))
         };
-        let parts: Vec<String> = [(&self.opened, "opens", "open"), (&self.closed, "closes", "close")]
+        let parts: Vec<Text> = [(&self.opened, "opens", "open"), (&self.closed, "closes", "close")]
             .into_iter()
             .filter(|(flows, ..)| !flows.is_empty())
             .map(|(flows, one, many)| {
                 let word = if flows.len() == 1 { one } else { many };
-                format!("{} {} ({})", plural(flows.len(), "connection"), look.strong(word), listed(flows))
+                text!("{} {} ({})", plural(flows.len(), "connection"), look.strong(word), listed(flows))
             })
             .collect();
-        if parts.is_empty() { "no connection opens or closes".to_owned() } else { parts.join("; ") }
+        match parts.as_slice() {
+            [] => Text::own("no connection opens or closes"),
+            [only] => only.clone(),
+            [first, rest @ ..] => rest.iter().fold(first.clone(), |all, part| text!("{all}; {part}")),
+        }
     }
 }

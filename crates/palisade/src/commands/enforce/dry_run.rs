@@ -1,7 +1,5 @@
 //! What enforcing would do: the transaction for nft, and what it would open and close. Writes nothing.
 
-use std::fmt::Write;
-
 use palisade_agent::enforcement::{program_digest, same_elements};
 use palisade_agent::state::State;
 use palisade_lab::place::Placed;
@@ -18,6 +16,8 @@ use crate::cli::{ColorChoice, EnforceArgs};
 use crate::input;
 use crate::print::diagnostics::plural;
 use crate::print::style::Look;
+use crate::print::text::documents::{nft_patch, nft_program};
+use crate::print::text::{NL, Text};
 
 /// What is in force now, as far as that is known.
 struct Now {
@@ -29,15 +29,15 @@ struct Now {
     words: String,
 }
 
-pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, String> {
+pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Text> {
     let look = Look::stderr(color);
     let mut files = Files::new(&arguments.input.files, arguments.thorium);
     let found = files.look(input::read(&arguments.input.files), &|_| false);
     let Some(manifests) = found.manifests else {
-        let err = found.problems.iter().map(|problem| format!("{problem}\n")).collect::<String>();
+        let err = found.problems.iter().map(|problem| text!("{problem}{NL}")).collect::<Text>();
         return Ok(Outcome {
-            out: String::new(),
-            err: format!("{err}{} nothing would be written: the files have errors\n", look.bad("error:")),
+            out: Text::new(),
+            err: text!("{err}{} nothing would be written: the files have errors{NL}", look.bad("error:")),
             code: NO,
         });
     };
@@ -46,8 +46,8 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
     let live = Live::new(world.part(), &world.place.node, world.place.wiring.clone());
     let state = State::read(&arguments.state.folder).ok().flatten();
     let now = now(arguments, state.as_ref(), &world);
-    let mut out = format!(
-        "# What `palisade enforce` would do for node {}, from {}: {}.\n# {}\n",
+    let mut out = text!(
+        "# What `palisade enforce` would do for node {}, from {}: {}.{NL}# {}{NL}",
         world.place.node,
         input::describe(&arguments.input.files),
         plural(world.place.pods.len(), "pod"),
@@ -57,23 +57,23 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
         Some(changed) => {
             let plain = Look { color: false, width: 116 };
             if changed.opened.is_empty() && changed.closed.is_empty() {
-                let _ = writeln!(out, "# {}.", changed.words(plain));
+                write_line!(out, "# {}.", changed.words(plain));
             }
             for (word, flows) in [("opens ", &changed.opened), ("closes", &changed.closed)] {
                 for flow in flows {
-                    let _ = writeln!(out, "# {word}  {flow}");
+                    write_line!(out, "# {word}  {flow}");
                 }
             }
         }
-        None => out.push_str("# What opens and closes is not worked out: there are too many pods.\n"),
+        None => out.push_own("# What opens and closes is not worked out: there are too many pods.\n"),
     }
     match now.program.map(|before| Patch::between(&before, live.program())) {
-        Some(patch) if patch.is_empty() => out.push_str("# Nothing would be written.\n"),
-        Some(patch) => out.push_str(&patch.text()),
-        None => out.push_str(&live.program().replace()),
+        Some(patch) if patch.is_empty() => out.push_own("# Nothing would be written.\n"),
+        Some(patch) => out.push(&nft_patch(&patch)),
+        None => out.push(&nft_program(live.program())),
     }
     let notes = world.place.notes.iter().chain(live.lacks());
-    let err = notes.map(|note| format!("{} {note}\n", look.warning("warning:"))).collect();
+    let err = notes.map(|note| text!("{} {note}{NL}", look.warning("warning:"))).collect();
     Ok(Outcome { out, err, code: YES })
 }
 

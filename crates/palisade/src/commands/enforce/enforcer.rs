@@ -18,6 +18,7 @@ use super::world::{self, Step, World};
 use crate::cli::{ColorChoice, EnforceArgs};
 use crate::input::{self, Input};
 use crate::print::diagnostics::plural;
+use crate::print::text::Text;
 use crate::print::time::seconds;
 
 pub use self::record::elements_digest;
@@ -37,7 +38,7 @@ pub struct Enforcer {
     /// The world that was last reported on.
     placed: Option<Placed>,
     /// Where files were not taken as they are.
-    problems: Vec<String>,
+    problems: Vec<Text>,
     /// Why the machine cannot be found in them, if it cannot.
     misplaced: Option<String>,
     unfinished: bool,
@@ -258,14 +259,14 @@ impl Enforcer {
         let now = self.world.placed();
         let words = match world::changed(self.placed.as_ref(), now.as_ref()) {
             Some(changed) => changed.words(self.said.out),
-            None => format!("{} here", plural(self.world.place.pods.len(), "pod")),
+            None => text!("{} here", plural(self.world.place.pods.len(), "pod")),
         };
         self.placed = now;
         if done.failed.is_some() {
             return;
         }
         match changed {
-            Some(what) => self.said.line(&format!("{what} changed: {words}{cut}, in force after {time}")),
+            Some(what) => self.said.line(text!("{what} changed: {words}{cut}, in force after {time}")),
             None => {
                 let how = match done.wrote {
                     Wrote::Nothing => "was in force already, so nothing is written",
@@ -277,7 +278,7 @@ impl Enforcer {
                 };
                 let pods = plural(self.world.place.pods.len(), "pod");
                 let node = &self.world.place.node;
-                self.said.line(&format!("{policies} for {pods} on node {node}: {how}{cut} ({time})"));
+                self.said.line(text!("{policies} for {pods} on node {node}: {how}{cut} ({time})"));
             }
         }
     }
@@ -312,16 +313,16 @@ impl Enforcer {
         match (is_behind, repaired) {
             (true, _) => {}
             (false, Some(why)) => {
-                self.said.line(&format!(
+                self.said.line(text!(
                     "somebody changed our table ({why}): repaired{cut}, in force after {}",
                     seconds(begun.elapsed())
                 ));
             }
             (false, None) if was_behind => {
-                self.said.line(&format!("works again{cut}, in force after {}", seconds(begun.elapsed())));
+                self.said.line(text!("works again{cut}, in force after {}", seconds(begun.elapsed())));
             }
             (false, None) if done.cut > 0 => {
-                self.said.line(&format!("{} cut", plural(done.cut, "connection")));
+                self.said.line(text!("{} cut", plural(done.cut, "connection")));
             }
             _ => {}
         }
