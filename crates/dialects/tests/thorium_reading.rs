@@ -1,7 +1,7 @@
 //! Thorium's documents: which texts are taken for them, in which forms, and that what cannot be read opens nothing.
 
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_macros)]
 
 use palisade_dialects::load::load;
 use palisade_dialects::source::Limits;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use palisade_agent::{Enforcement, Wrote};
 use palisade_engine::delta::Delta;
@@ -30,7 +31,7 @@ use crate::place::Placed;
 use crate::plan::{Plan, Spot, is_usable};
 use crate::probe::{self, Answer, Probe};
 use crate::services::Services;
-use crate::{conntrack, namespace, tool};
+use crate::{conntrack, namespace, ready, tool};
 
 /// A cluster on this machine. Everything it made goes with it.
 #[derive(Debug)]
@@ -56,8 +57,10 @@ pub struct Lab {
 pub enum Measured {
     /// What became of it.
     Verdict(Verdict),
-    /// It was not sent, and why.
+    /// No packet of this machine can show it, and why. The same in every run: nothing was tried.
     NotSent(String),
+    /// It should have been sent and could not be, after every attempt, and why. A failure, whatever was predicted.
+    Failed(String),
 }
 
 /// What an update did.
@@ -68,6 +71,18 @@ pub struct Updated {
     /// On how many nodes the rules are others now.
     pub programs: usize,
 }
+
+/// How long to wait before each attempt to send a probe. What cannot be sent has no verdict: a machine under load may need a
+/// moment for an address, a port or a buffer.
+const ATTEMPTS: [Duration; 5] = [
+    Duration::ZERO,
+    Duration::from_millis(20),
+    Duration::from_millis(100),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+];
+/// How long addresses may take to be ready before each attempt. Duplicate address detection takes up to two seconds.
+const READY: Duration = Duration::from_secs(3);
 
 /// Labs of this process so far.
 static LABS: AtomicU32 = AtomicU32::new(0);
@@ -229,30 +244,68 @@ impl Lab {
             conntrack::forget(&name)?;
         }
         conntrack::forget(&self.cluster.outside())?;
-        let mut prepared: Vec<Result<(Probe, Door), String>> =
+        let prepared: Vec<Result<(Probe, Door), String>> =
             flows.iter().map(|flow| self.prepare(placed, flow)).collect();
-        let doors: BTreeSet<Door> = prepared.iter().flatten().map(|(_, door)| door.clone()).collect();
-        let refused = self.listeners.ensure(doors)?;
-        for one in &mut prepared {
-            if let Ok((_, door)) = one
-                && let Some(why) = refused.get(door)
-            {
-                *one = Err(format!("nobody can listen there: {why}"));
-            }
-        }
-        let probes: Vec<Probe> = prepared.iter().flatten().map(|(probe, _)| probe.clone()).collect();
-        let mut answers = probe::run(&probes, &self.listeners, &self.stop, progress)?.into_iter();
+        let probes: Vec<(Probe, Door)> = prepared.iter().flatten().cloned().collect();
+        let mut answers = self.send(&probes, progress)?.into_iter();
         let measured = |one: Result<(Probe, Door), String>| match one {
             Err(why) => Measured::NotSent(why),
             Ok(_) => match answers.next() {
                 Some(Answer::Answered) => Measured::Verdict(Verdict::Allow),
                 Some(Answer::Silence) => Measured::Verdict(Verdict::Deny),
                 Some(Answer::Refused) => Measured::Verdict(Verdict::Reject),
-                Some(Answer::Failed(why)) => Measured::NotSent(why),
-                None => Measured::NotSent("it was lost".to_owned()),
+                Some(Answer::Failed(why)) => Measured::Failed(why),
+                None => Measured::Failed("it was lost".to_owned()),
             },
         };
         Ok(prepared.into_iter().map(measured).collect())
+    }
+
+    /// Sends probes, each once its addresses are ready and its listener is there. What could not be sent is prepared again, and
+    /// has failed after the last of [`ATTEMPTS`].
+    fn send(
+        &mut self,
+        probes: &[(Probe, Door)],
+        progress: &mut dyn FnMut(usize),
+    ) -> Result<Vec<Answer>, LabError> {
+        let mut answers: Vec<Option<Answer>> = vec![None; probes.len()];
+        let unsent = |answer: &Option<Answer>| matches!(answer, None | Some(Answer::Failed(_)));
+        for (attempt, pause) in ATTEMPTS.into_iter().enumerate() {
+            let open: Vec<usize> = (0..probes.len()).filter(|at| unsent(&answers[*at])).collect();
+            if open.is_empty() {
+                break;
+            }
+            std::thread::sleep(pause);
+            let ends = open
+                .iter()
+                .map(|at| &probes[*at])
+                .flat_map(|(probe, door)| [(probe.from.clone(), probe.source), (door.0.clone(), door.2)]);
+            let unready = ready::unready(ends.collect(), READY)?;
+            let refused = self.listeners.ensure(open.iter().map(|at| probes[*at].1.clone()).collect())?;
+            let mut ready = Vec::with_capacity(open.len());
+            for at in open {
+                let (probe, door) = &probes[at];
+                let place =
+                    |name: &String, address| unready.get(&(name.clone(), address)).map(|why| (address, why));
+                let missing = place(&probe.from, probe.source).or_else(|| place(&door.0, door.2));
+                let wrong = missing.map(|(address, why)| format!("{address} is not ready: {why}"));
+                let wrong =
+                    wrong.or_else(|| refused.get(door).map(|why| format!("cannot listen there: {why}")));
+                match wrong {
+                    Some(why) => answers[at] = Some(Answer::Failed(why)),
+                    None => ready.push(at),
+                }
+            }
+            let sent: Vec<Probe> = ready.iter().map(|at| probes[*at].0.clone()).collect();
+            let mut silent = |_: usize| {};
+            let progress = if attempt == 0 { &mut *progress } else { &mut silent };
+            let heard = probe::run(&sent, &self.listeners, &self.stop, progress)?;
+            for (at, answer) in ready.into_iter().zip(heard) {
+                answers[at] = Some(answer);
+            }
+        }
+        let lost = || Answer::Failed("it was lost".to_owned());
+        Ok(answers.into_iter().map(|answer| answer.unwrap_or_else(lost)).collect())
     }
 
     /// The packet of a flow, and who must answer it; or why it cannot be sent.

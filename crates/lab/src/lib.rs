@@ -34,6 +34,7 @@ pub mod place;
 pub mod plan;
 pub mod probe;
 pub mod raw;
+pub mod ready;
 pub mod services;
 pub mod tool;
 

@@ -240,6 +240,64 @@ fn policies_that_are_not_in_force_are_found_out() {
     assert_eq!(measured, [Measured::Verdict(ALLOW), Measured::Verdict(ALLOW)]);
 }
 
+/// Runs `ip` in a pod's namespace.
+fn ip(lab: &Lab, placed: &Placed, pod: &str, arguments: &str) {
+    let name = lab.kept(placed, &[]).pods[pod].clone();
+    let status = std::process::Command::new("ip").args(["-n", &name]).args(arguments.split(' ')).status();
+    assert!(status.unwrap().success(), "ip -n {name} {arguments}");
+}
+
+#[test]
+#[ignore = "needs root, nft and ip: make kernel"]
+fn a_probe_waits_for_its_addresses() {
+    let mut lab = lab();
+    let placed = world(&[WORLD]);
+    lab.update(&placed, &BTreeSet::new()).unwrap();
+    let flows = placed.given.flows(&"shop/six -> shop/* icmp".parse().unwrap()).unwrap();
+    assert!(!flows.is_empty() && flows.iter().all(|flow| flow.source.address.is_some_and(|a| a.is_ipv6())));
+    let allowed = vec![Measured::Verdict(ALLOW); flows.len()];
+    let address = flows[0].source.address.unwrap();
+    // With duplicate address detection, an address is tentative for a second or two.
+    ip(&lab, &placed, "shop/six", &format!("address del {address}/128 dev eth0"));
+    ip(&lab, &placed, "shop/six", &format!("address add {address}/128 dev eth0"));
+    assert_eq!(lab.measure(&placed, &flows, &mut |_| {}).unwrap(), allowed);
+    // One that comes late.
+    ip(&lab, &placed, "shop/six", &format!("address del {address}/128 dev eth0"));
+    let name = lab.kept(&placed, &[]).pods["shop/six"].clone();
+    let late = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        let add = format!("-n {name} address add {address}/128 dev eth0 nodad");
+        std::process::Command::new("ip").args(add.split(' ')).status().unwrap()
+    });
+    assert_eq!(lab.measure(&placed, &flows, &mut |_| {}).unwrap(), allowed);
+    assert!(late.join().unwrap().success());
+}
+
+#[test]
+#[ignore = "needs root, nft and ip: make kernel"]
+fn a_probe_that_cannot_be_sent_has_failed_and_says_why() {
+    let mut lab = lab();
+    let placed = world(&[WORLD]);
+    lab.update(&placed, &BTreeSet::new()).unwrap();
+    let flow = |text: &str| placed.given.flows(&text.parse().unwrap()).unwrap()[0];
+    let flows = [
+        flow("shop/web -> shop/db tcp/80"),
+        flow("shop/db -> shop/web tcp/80"),
+        flow("shop/db -> other/job tcp/80"),
+    ];
+    let address = flows[0].source.address.unwrap();
+    ip(&lab, &placed, "shop/web", &format!("address del {address}/32 dev eth0"));
+    let measured = lab.measure(&placed, &flows, &mut |_| {}).unwrap();
+    // Nobody is there to send from, and nobody to listen; the third has nothing to do with it.
+    for failed in &measured[..2] {
+        assert!(
+            matches!(failed, Measured::Failed(why) if why.contains(&address.to_string()) && why.contains("not ready")),
+            "{measured:?}"
+        );
+    }
+    assert_eq!(measured[2], Measured::Verdict(ALLOW));
+}
+
 #[test]
 #[ignore = "needs root, nft and ip: make kernel"]
 fn nothing_is_left_behind() {

@@ -2,7 +2,7 @@
 //! whole. The kernel in memory comes along, and must agree.
 
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_macros)]
 
 mod kernel_rig;
 #[path = "../../engine/tests/pool/mod.rs"]

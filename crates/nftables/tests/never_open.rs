@@ -12,7 +12,7 @@
 //! without guards. It needs root, `nft` and `ip`, so that `cargo test` leaves it out; `make kernel` runs it.
 
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_macros)]
 
 mod kernel_rig;
 #[path = "../../engine/tests/written/mod.rs"]

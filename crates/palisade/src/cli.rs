@@ -39,6 +39,9 @@ pub struct Cli {
     /// When to use colour; NO_COLOR is honoured
     #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
     pub color: ColorChoice,
+    /// Read what symbolic links in a folder lead to, also outside of that folder
+    #[arg(long, global = true)]
+    pub follow_links: bool,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -50,7 +53,7 @@ Examples:
   palisade map -f cluster/
   palisade diff --git main cluster/
   palisade check -f cluster/
-  palisade test cluster/tests";
+  palisade test cluster";
 
 /// When to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -165,8 +168,8 @@ pub struct CheckArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  palisade test cluster/tests
-  palisade test cluster/tests --output junit > results.xml")]
+  palisade test cluster
+  palisade test cluster --output junit > results.xml")]
 pub struct TestArgs {
     /// Files and folders with tests
     #[arg(required = true, value_name = "PATH")]

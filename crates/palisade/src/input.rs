@@ -1,16 +1,22 @@
 //! Files, folders and standard input: the only place that reads them.
 //!
 //! What cannot be read is a diagnostic like any other, and never keeps the rest from being read.
+//!
+//! Manifests may be somebody else's: what is named on the command line is read, wherever a link leads, and so is what lies in a
+//! folder that is named; a link in it that leads out of that folder is reported and not followed, unless `--follow-links` says so.
 
+mod beside;
 pub mod git;
+
+pub use self::beside::Beside;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use palisade_analysis::policy_test::Files;
 use palisade_dialects::codes;
 use palisade_dialects::load::load;
 use palisade_dialects::source::Limits;
@@ -30,6 +36,18 @@ const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 /// The name of standard input in diagnostics.
 const STDIN: &str = "<stdin>";
 
+/// Whether links are followed out of the folder that they are in. Set once, before anything is read.
+static FOLLOW_LINKS: AtomicBool = AtomicBool::new(false);
+
+/// Where a search is: how to notice that it goes round in a circle, or leaves where it began.
+#[derive(Debug, Default)]
+struct Walk {
+    /// The real path of what was asked for, which links do not leave. Nothing before that is known.
+    root: Option<PathBuf>,
+    /// The real paths of the folders above.
+    above: BTreeSet<PathBuf>,
+}
+
 /// Texts, and what could not be read.
 #[derive(Debug, Default)]
 pub struct Input {
@@ -39,6 +57,11 @@ pub struct Input {
     pub found: Vec<Diagnostic>,
     /// Whether a path was asked for that could not be read.
     pub unreadable: bool,
+}
+
+/// Lets links lead out of the folder that they are in, from now on.
+pub fn follow_links() {
+    FOLLOW_LINKS.store(true, Ordering::Relaxed);
 }
 
 /// Reads every path: a file, a folder, or `-`.
@@ -86,15 +109,16 @@ impl Input {
             if path == "-" {
                 self.stdin();
             } else {
-                self.path(Path::new(path), &mut BTreeSet::new(), 0, true);
+                self.path(Path::new(path), &mut Walk::default(), 0, true);
             }
         }
     }
 
     /// Reads files that were found in a folder: what cannot be read of them is said, and the rest is.
-    pub fn add_found(&mut self, files: &[String]) {
+    pub fn add_found(&mut self, folder: &str, files: &[String]) {
+        let root = Path::new(folder).canonicalize().ok();
         for file in files {
-            self.path(Path::new(file), &mut BTreeSet::new(), 1, false);
+            self.path(Path::new(file), &mut Walk { root: root.clone(), ..Walk::default() }, 1, false);
         }
     }
 
@@ -106,13 +130,17 @@ impl Input {
         Some(if named { first.message.clone() } else { format!("{file}: {}", first.message) })
     }
 
-    fn path(&mut self, path: &Path, above: &mut BTreeSet<PathBuf>, depth: usize, asked: bool) {
+    fn path(&mut self, path: &Path, walk: &mut Walk, depth: usize, asked: bool) {
+        if depth > 0 && walk.leaves(path) {
+            let why = "is a link that leads out of its folder: it is not read (--follow-links reads it)";
+            return self.refuse(&codes::LINK, path, why, false);
+        }
         let metadata = match fs::metadata(path) {
             Ok(metadata) => metadata,
             Err(error) => return self.refuse(&codes::UNREADABLE_FILE, path, &reason(&error), asked),
         };
         if metadata.is_dir() {
-            return self.folder(path, above, depth, asked);
+            return self.folder(path, walk, depth, asked);
         }
         // Whoever names a pipe means it; one that lies in a folder would be waited for without end.
         if depth > 0 && !metadata.is_file() {
@@ -126,7 +154,7 @@ impl Input {
         }
     }
 
-    fn folder(&mut self, path: &Path, above: &mut BTreeSet<PathBuf>, depth: usize, asked: bool) {
+    fn folder(&mut self, path: &Path, walk: &mut Walk, depth: usize, asked: bool) {
         let real = match path.canonicalize() {
             Ok(real) => real,
             Err(error) => return self.refuse(&codes::UNREADABLE_FILE, path, &reason(&error), asked),
@@ -134,7 +162,8 @@ impl Input {
         if depth > MAX_DEPTH {
             return self.refuse(&codes::LIMIT, path, &format!("folders nest deeper than {MAX_DEPTH}"), asked);
         }
-        if !above.insert(real.clone()) {
+        walk.root.get_or_insert_with(|| real.clone());
+        if !walk.above.insert(real.clone()) {
             let why = "this folder contains itself through a symbolic link: it is read once";
             return self.refuse(&codes::UNREADABLE_FILE, path, why, false);
         }
@@ -145,10 +174,10 @@ impl Input {
         entries.sort();
         for entry in entries {
             if is_read(&entry) {
-                self.path(&entry, above, depth + 1, is_manifest(&entry));
+                self.path(&entry, walk, depth + 1, is_manifest(&entry));
             }
         }
-        above.remove(&real);
+        walk.above.remove(&real);
     }
 
     fn stdin(&mut self) {
@@ -208,6 +237,20 @@ impl Input {
     }
 }
 
+// === impl Walk ===
+
+impl Walk {
+    /// Whether a path is a link to something that is not below what was asked for. One to nowhere is no such link: it cannot be
+    /// read, whatever is asked for.
+    fn leaves(&self, path: &Path) -> bool {
+        let Some(root) = self.root.as_ref().filter(|_| !FOLLOW_LINKS.load(Ordering::Relaxed)) else {
+            return false;
+        };
+        let is_link = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
+        is_link && path.canonicalize().is_ok_and(|real| !real.starts_with(root))
+    }
+}
+
 fn name(path: &Path) -> String {
     path.display().to_string()
 }
@@ -217,21 +260,5 @@ fn reason(error: &std::io::Error) -> String {
         std::io::ErrorKind::NotFound => "no such file or folder".to_owned(),
         std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         _ => error.to_string(),
-    }
-}
-
-/// Files beside a test.
-#[derive(Debug)]
-pub struct Beside;
-
-impl Files for Beside {
-    fn open(&self, from: &Source, path: &str) -> Result<Vec<Arc<Source>>, String> {
-        let folder = Path::new(&**from.name()).parent().unwrap_or(Path::new(""));
-        let mut input = Input::default();
-        input.path(&folder.join(path), &mut BTreeSet::new(), 0, true);
-        match input.found.first() {
-            Some(first) if input.unreadable => Err(first.message.clone()),
-            _ => Ok(input.sources),
-        }
     }
 }

@@ -1,30 +1,41 @@
 //! Palisade's command line: arguments in, one call into a crate, a printer out.
 
+// First: its macros make the texts of all others.
+#[macro_use]
+mod print;
+
 mod cli;
 mod commands;
 mod input;
-mod print;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Command};
-use crate::print::style::tame;
+use crate::cli::{Cli, ColorChoice, Command};
+use crate::print::style::Look;
+use crate::print::text::documents::usage;
+use crate::print::text::output::Stream;
+use crate::print::text::{NL, Text};
 
 /// What a command has to say, and how it ended.
 struct Outcome {
     /// For standard output.
-    out: String,
+    out: Text,
     /// For standard error.
-    err: String,
+    err: Text,
     /// The exit code.
     code: u8,
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refused(&error),
+    };
+    if cli.follow_links {
+        input::follow_links();
+    }
     let outcome = match cli.command {
         Command::Explain(arguments) => commands::explain::run(&arguments, cli.color),
         Command::Check(arguments) => commands::check::run(&arguments, cli.color),
@@ -41,14 +52,24 @@ fn main() -> ExitCode {
         Command::Completions { shell } => commands::shell::completions(shell),
         Command::Man { command } => commands::shell::man(&command),
     };
-    let _ = std::io::stderr().lock().write_all(tame(&outcome.err).as_bytes());
-    let mut out = std::io::stdout().lock();
-    match out.write_all(tame(&outcome.out).as_bytes()).and_then(|()| out.flush()) {
+    // Whoever does not read the warnings still gets the answer.
+    let _ = Stream::Stderr.write(&outcome.err);
+    match Stream::Stdout.write(&outcome.out) {
         // Whoever closed the pipe has seen enough: that is no error of ours.
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            let _ = writeln!(std::io::stderr(), "error: cannot write the answer: {error}");
+            let _ = Stream::Stderr.write(&text!("error: cannot write the answer: {error}{NL}"));
             ExitCode::from(commands::UNANSWERED)
         }
         _ => ExitCode::from(outcome.code),
     }
+}
+
+/// Prints why the arguments cannot be used, or the help that they ask for.
+fn refused(error: &clap::Error) -> ExitCode {
+    let stream = if error.use_stderr() { Stream::Stderr } else { Stream::Stdout };
+    let look =
+        if error.use_stderr() { Look::stderr(ColorChoice::Auto) } else { Look::stdout(ColorChoice::Auto) };
+    // Nobody is left to see it.
+    let _ = stream.write(&usage::<Cli>(std::env::args_os(), look));
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(commands::UNANSWERED))
 }

@@ -97,6 +97,36 @@ fn readme_shows_what_the_program_prints() {
     }
 }
 
+/// The block is no `console` one, because the command needs root; what it predicts does not.
+#[test]
+fn the_lab_in_readme_shows_what_is_predicted() {
+    let page = std::fs::read_to_string(root().join("README.md")).expect("README.md");
+    let (_, block) = page.split_once("$ sudo palisade lab examples/shop\n").expect("README shows a lab");
+    let (block, _) = block.split_once("```").expect("a block ends");
+    let output = Command::new(env!("CARGO_BIN_EXE_palisade"))
+        .args(["lab", "examples/shop", "--output", "json"])
+        .current_dir(root())
+        // Without what a lab needs it only predicts, the same in every run.
+        .env("PATH", "/nowhere")
+        .output()
+        .expect("the binary runs");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it prints JSON");
+    assert_eq!((&report["measured"], &report["asked"]), (&false.into(), &report["flows"]), "{report}");
+    for verdict in ["allowed", "denied", "rejected"] {
+        let line = block
+            .lines()
+            .find_map(|line| line.trim().strip_prefix(verdict))
+            .expect("a line for each verdict");
+        let shown: Vec<u64> =
+            line.split_whitespace().map(|figure| figure.parse().expect("a figure")).collect();
+        assert_eq!(
+            shown,
+            [report[verdict]["predicted"].as_u64().expect("a count"), 0],
+            "README is stale: {verdict}"
+        );
+    }
+}
+
 #[test]
 fn the_tour_is_the_one_in_readme() {
     let page = std::fs::read_to_string(root().join("README.md")).expect("README.md");

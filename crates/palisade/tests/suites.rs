@@ -53,6 +53,6 @@ suite! {
     decisions: "suites/decisions", 63 cases, 698 flows;
     thorium: "suites/thorium", 91 cases, 91 flows;
     thorium_document: "suites/thorium-document", 89 cases, 259 flows;
-    thorium_example: "examples/thorium/tests", 2 cases, 16 flows;
-    example: "examples/shop/tests", 15 cases, 246 flows;
+    thorium_example: "examples/thorium", 2 cases, 16 flows;
+    example: "examples/shop", 15 cases, 246 flows;
 }

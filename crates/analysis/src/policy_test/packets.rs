@@ -32,8 +32,10 @@ pub trait Packets {
 pub enum Sent {
     /// This.
     Verdict(Verdict),
-    /// It was not sent, and why.
+    /// No packet can show it, and why.
     Not(String),
+    /// It should have been sent and could not be, and why: the step fails.
+    Failed(String),
 }
 
 /// What came of a run.
@@ -233,6 +235,14 @@ fn check(
                 let (count, _) = case.not_sent.entry(why).or_insert((0, subject));
                 *count += 1;
             }
+            Sent::Failed(why) => case.failures.push(Failure {
+                subject,
+                expected: line.outcome.as_str().to_owned(),
+                got: format!("no packet: {why}"),
+                at: line.at.clone(),
+                evaluation: None,
+                diagnostics: Vec::new(),
+            }),
             Sent::Verdict(verdict) => {
                 case.sent += 1;
                 if line.outcome.holds(verdict) {
@@ -256,4 +266,62 @@ fn check(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEST: &str = "\
+kind: PolicyTest
+name: t
+steps:
+- name: s
+  apply:
+  - {apiVersion: v1, kind: Pod, metadata: {name: a, namespace: x}, status: {podIP: 192.0.2.1}}
+  - {apiVersion: v1, kind: Pod, metadata: {name: b, namespace: x}, status: {podIP: 192.0.2.2}}
+  expect:
+  - allow: \"x/a -> x/b tcp/80\"
+  - allow: \"x/b -> x/a tcp/80\"
+";
+
+    struct NoFiles;
+
+    impl Files for NoFiles {
+        fn open(&self, _from: &Source, path: &str) -> Result<Vec<Arc<Source>>, String> {
+            Err(format!("{path} is not there"))
+        }
+    }
+
+    /// Sends the first packet of each step, and cannot send the others.
+    struct Tired(Sent);
+
+    impl Packets for Tired {
+        fn send(&mut self, _objects: Objects, flows: &[Flow]) -> Result<Vec<Sent>, String> {
+            let rest = flows.iter().skip(1).map(|_| self.0.clone());
+            Ok(std::iter::once(Sent::Verdict(Verdict::Allow)).chain(rest).collect())
+        }
+    }
+
+    fn report(rest: &Sent) -> PacketReport {
+        let source = Arc::new(Source::new("t.yaml", TEST));
+        let makes = || -> Result<Box<dyn Packets>, String> { Ok(Box::new(Tired(rest.clone()))) };
+        run_packets(&[source], &NoFiles, Settings::default(), &makes, 1, &|_, _| {}).unwrap()
+    }
+
+    #[test]
+    fn a_packet_that_could_not_be_sent_fails_its_step() {
+        let report = report(&Sent::Failed("Cannot assign requested address".to_owned()));
+        assert_eq!((report.passed(), report.failed(), report.sent()), (0, 1, 1));
+        let failure = &report.cases[0].failures[0];
+        assert_eq!(failure.got, "no packet: Cannot assign requested address");
+        assert!(report.not_sent().is_empty());
+    }
+
+    #[test]
+    fn what_no_packet_can_show_is_counted_by_its_reason() {
+        let report = report(&Sent::Not("layer 7".to_owned()));
+        assert_eq!((report.passed(), report.failed(), report.sent()), (1, 0, 1));
+        assert_eq!(report.not_sent(), BTreeMap::from([("layer 7", 1)]));
+    }
 }

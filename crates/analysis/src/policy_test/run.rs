@@ -267,7 +267,8 @@ fn check(
         match snapshot.flows(&line.flows) {
             Ok(flows) => lines.extend(flows.into_iter().map(|flow| (flow, line))),
             Err(error) => {
-                let words = error.to_string().replace('\n', "");
+                let help = error.help().map(|help| format!("  {help}")).unwrap_or_default();
+                let words = format!("{error}{help}");
                 case.failures.push(failure(&line.flows.to_string(), "flows that exist", &words, &line.at));
             }
         }

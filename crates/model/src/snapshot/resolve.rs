@@ -16,7 +16,7 @@ use crate::traffic::Traffic;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ResolveError {
     /// No such pod or workload.
-    #[error("no pod or workload {name}{}", did_you_mean(nearest))]
+    #[error("no pod or workload {name}")]
     Pod {
         /// As asked.
         name: String,
@@ -24,7 +24,7 @@ pub enum ResolveError {
         nearest: Vec<String>,
     },
     /// No such namespace.
-    #[error("no namespace {name}{}", did_you_mean(nearest))]
+    #[error("no namespace {name}")]
     Namespace {
         /// As asked.
         name: String,
@@ -35,7 +35,7 @@ pub enum ResolveError {
     #[error("pod {0} has terminated: it has no network any more")]
     Terminated(String),
     /// No such node.
-    #[error("no node {name}{}", did_you_mean(nearest))]
+    #[error("no node {name}")]
     Node {
         /// As asked.
         name: String,
@@ -43,7 +43,7 @@ pub enum ResolveError {
         nearest: Vec<String>,
     },
     /// No such service.
-    #[error("no service {name}{}", did_you_mean(nearest))]
+    #[error("no service {name}")]
     Service {
         /// As asked.
         name: String,
@@ -77,8 +77,21 @@ pub enum ResolveError {
     OnlySelf(String),
 }
 
-fn did_you_mean(nearest: &[String]) -> String {
-    if nearest.is_empty() { String::new() } else { format!("\n  did you mean {}?", nearest.join(", ")) }
+// === impl ResolveError ===
+
+impl ResolveError {
+    /// Returns names that exist and are similar to the missing one, as a question; a caller prints it on a line of its own.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            ResolveError::Pod { nearest, .. }
+            | ResolveError::Namespace { nearest, .. }
+            | ResolveError::Node { nearest, .. }
+            | ResolveError::Service { nearest, .. } => {
+                (!nearest.is_empty()).then(|| format!("did you mean {}?", nearest.join(", ")))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The most connections that one question stands for: every pair of two thousand pods.

@@ -228,11 +228,13 @@ fn sorted(status: ExitStatus, out: Vec<u8>, said: &[u8]) -> Result<String, Kerne
 
 /// Why nft did not do what it was asked, from what it says. The first error counts: others often follow from it.
 fn reason(said: &str) -> KernelError {
-    let lines = said.lines().take(LINES).map(|line| match line.char_indices().nth(COLUMNS) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
-        None => line.to_owned(),
+    // In one line: an error is a part of a message, and only its printer breaks lines. Without the marks below a quoted line.
+    let words = said.lines().take(LINES).filter(|line| !line.trim_matches([' ', '\t', '^', '~']).is_empty());
+    let short = words.map(|line| match line.char_indices().nth(COLUMNS) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default().trim()),
+        None => line.trim().to_owned(),
     });
-    let short = lines.collect::<Vec<_>>().join("\n").trim().to_owned();
+    let short = short.collect::<Vec<_>>().join(" | ");
     let first =
         said.lines().find(|line| line.contains("rror:")).or_else(|| said.lines().next()).unwrap_or("");
     let says = |words: &[&str]| words.iter().any(|word| first.contains(word));

@@ -16,6 +16,7 @@ use super::reading::many_source_ports;
 use crate::cli::Families;
 use crate::print::diff::{Facts, beyond, ends};
 use crate::print::style::Look;
+use crate::print::text::Text;
 
 /// Connections that open and close, each with the workloads that they concern alike: `shop/web, shop/job → shop/db tcp/5432`.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -89,22 +90,28 @@ pub fn within(before: Objects, after: Objects) -> Option<Changes> {
 
 impl Changes {
     /// In a line.
-    pub fn words(&self, look: Look) -> String {
+    pub fn words(&self, look: Look) -> Text {
         let opens = self.opens.iter().map(|item| ("opens", item));
         let closes = self.closes.iter().map(|item| ("closes", item));
         // Some of each, where there are many.
         let half = LISTED / 2;
         let room = |other: usize| LISTED - other.min(half);
         let listed = opens.take(room(self.closes.len())).chain(closes.take(room(self.opens.len())));
-        let mut parts: Vec<String> =
-            listed.map(|(word, item)| format!("{} {item}", look.strong(word))).collect();
+        let mut parts: Vec<Text> = listed.map(|(word, item)| text!("{} {item}", look.strong(word))).collect();
         let more = (self.opens.len() + self.closes.len()).saturating_sub(parts.len());
-        parts.extend((more > 0).then(|| format!("and {more} more")));
+        parts.extend((more > 0).then(|| text!("and {more} more")));
         if parts.is_empty() {
-            parts.push("no connection opens or closes".to_owned());
+            parts.push(Text::own("no connection opens or closes"));
         }
-        parts.extend(self.notes.iter().cloned());
-        parts.join("; ")
+        parts.extend(self.notes.iter().map(|note| text!("{note}")));
+        let mut words = Text::new();
+        for (at, part) in parts.iter().enumerate() {
+            if at > 0 {
+                words.push_own("; ");
+            }
+            words.push(part);
+        }
+        words
     }
 }
 

@@ -1,11 +1,10 @@
 //! `palisade compile`.
 
-use std::fmt::Write;
-
-use palisade_dialects::kubernetes::write;
+use palisade_dialects::kubernetes::NetworkPolicy;
 use palisade_dialects::thorium::Reading;
 use palisade_dialects::thorium::compile::compile;
 use palisade_dialects::thorium::instance::Instance;
+use palisade_dialects::written::Written;
 use palisade_model::diagnostic::Diagnostic;
 
 use super::{NO, UNANSWERED, YES};
@@ -14,6 +13,8 @@ use crate::cli::{ColorChoice, CompileArgs, CompileOutput, CompileTo};
 use crate::input::{self, Input};
 use crate::print::diagnostics::{counts, render, texts};
 use crate::print::style::Look;
+use crate::print::text::documents::{json_list, yaml};
+use crate::print::text::{NL, Text};
 
 mod nftables;
 
@@ -26,20 +27,20 @@ pub fn run(arguments: &CompileArgs, color: ColorChoice) -> Outcome {
 
 fn kubernetes(arguments: &CompileArgs, color: ColorChoice) -> Outcome {
     let look = Look::stderr(color);
-    let fail = |message: String| Outcome {
-        out: String::new(),
-        err: format!("{} {message}\n", look.bad("error:")),
+    let fail = |message: Text| Outcome {
+        out: Text::new(),
+        err: text!("{} {message}{NL}", look.bad("error:")),
         code: UNANSWERED,
     };
     let mut input = input::read(&arguments.input.files);
     if let Some(refusal) = input.refusal() {
-        return fail(refusal);
+        return fail(refusal.into());
     }
     let world = input::world(&mut input, arguments.thorium);
     let Some(instance) = world.thorium_instance() else {
         let place = input::describe(&arguments.input.files);
-        return fail(format!(
-            "nothing to compile in {place}\n  Thorium's policies are compiled: a thorium.yml, policy requests, rules \
+        return fail(text!(
+            "nothing to compile in {place}{NL}  Thorium's policies are compiled: a thorium.yml, policy requests, rules \
              files, a ThoriumInstance"
         ));
     };
@@ -53,14 +54,15 @@ fn kubernetes(arguments: &CompileArgs, color: ColorChoice) -> Outcome {
     if objects.is_empty() {
         let place = input::describe(&arguments.input.files);
         let mut outcome =
-            fail(format!("no group has a policy in {place}: name its ThoriumInstance manifest with -f, too"));
+            fail(text!("no group has a policy in {place}: name its ThoriumInstance manifest with -f, too"));
         // Perhaps there were some.
-        outcome.err.insert_str(0, &left_out(&instance, look));
+        outcome.err = text!("{}{}", left_out(&instance, look), outcome.err);
         return outcome;
     }
+    let written: Vec<Written> = objects.iter().map(NetworkPolicy::written).collect();
     let out = match arguments.output {
-        CompileOutput::Yaml => write::yaml(&objects),
-        CompileOutput::Json => write::json(&objects),
+        CompileOutput::Yaml => yaml(&written),
+        CompileOutput::Json => json_list(&written),
     };
     Outcome { out, err: left_out(&instance, look), code: YES }
 }
@@ -68,9 +70,9 @@ fn kubernetes(arguments: &CompileArgs, color: ColorChoice) -> Outcome {
 /// Errors, and nothing else: half of a cluster's policies is not what anybody wants to apply.
 fn refused(errors: &[Diagnostic], input: &Input, look: Look) -> Outcome {
     let texts = texts(&input.sources);
-    let mut err: String = errors.iter().map(|error| render(error, &texts, look) + "\n").collect();
-    let _ = writeln!(err, "{}: nothing is compiled", counts(errors));
-    Outcome { out: String::new(), err, code: NO }
+    let mut err: Text = errors.iter().map(|error| text!("{}{NL}", render(error, &texts, look))).collect();
+    write_line!(err, "{}: nothing is compiled", counts(errors));
+    Outcome { out: Text::new(), err, code: NO }
 }
 
 /// Whether a finding is about what is compiled.
@@ -79,13 +81,13 @@ fn concerns(finding: &Diagnostic) -> bool {
 }
 
 /// The policies that Thorium's program does not have in force.
-fn left_out(instance: &Instance, look: Look) -> String {
-    let mut err = String::new();
+fn left_out(instance: &Instance, look: Look) -> Text {
+    let mut err = Text::new();
     if instance.reading == Reading::Program {
         for policy in instance.base().into_iter().chain(instance.policies()) {
             if let Some(why) = &policy.refused {
                 let at = policy.at.as_ref().map(|at| format!(" ({at})")).unwrap_or_default();
-                let _ = writeln!(
+                write_line!(
                     err,
                     "{} {}{at} is not in force in Thorium's program: {why}",
                     look.warning("warning:"),

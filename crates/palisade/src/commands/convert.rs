@@ -1,10 +1,7 @@
 //! `palisade convert`.
 
-use std::fmt::Write;
-
 use palisade_analysis::convert::{Conversion, Dialect, Failure, Originals, Request, Target, convert};
 use palisade_dialects::codes;
-use palisade_dialects::written;
 use palisade_model::diagnostic::{Diagnostic, Severity};
 
 use super::reservations::reservations;
@@ -14,20 +11,22 @@ use crate::cli::{ColorChoice, CompileOutput, ConvertArgs, ConvertFrom, ConvertTo
 use crate::input::{self, Input};
 use crate::print::diagnostics::{counts, plural, render, texts};
 use crate::print::style::Look;
+use crate::print::text::documents::{json_list, yaml};
+use crate::print::text::{NL, Text};
 
 /// Names in one command.
 const MOST_NAMES: usize = 20;
 
 pub fn run(arguments: &ConvertArgs, color: ColorChoice) -> Outcome {
     let look = Look::stderr(color);
-    let fail = |message: String| Outcome {
-        out: String::new(),
-        err: format!("{} {message}\n", look.bad("error:")),
+    let fail = |message: Text| Outcome {
+        out: Text::new(),
+        err: text!("{} {message}{NL}", look.bad("error:")),
         code: UNANSWERED,
     };
     let mut input = input::read(&arguments.input.files);
     if let Some(refusal) = input.refusal() {
-        return fail(refusal);
+        return fail(refusal.into());
     }
     let world = input::world(&mut input, arguments.thorium);
     // What was lost while reading may have been a policy, and what is refused is in force nowhere.
@@ -42,18 +41,19 @@ pub fn run(arguments: &ConvertArgs, color: ColorChoice) -> Outcome {
         errors.cloned().partition(|one| !request.leaves_alone(&world, one));
     if !errors.is_empty() {
         let mut err = said(&errors, &input, look);
-        let _ = writeln!(err, "{}: nothing is converted", counts(&errors));
-        return Outcome { out: String::new(), err, code: NO };
+        write_line!(err, "{}: nothing is converted", counts(&errors));
+        return Outcome { out: Text::new(), err, code: NO };
     }
     let originals = Originals::read(input.sources.iter().map(|source| &**source));
     match convert(&world, &originals, &request) {
         Ok(conversion) => converted(&conversion, arguments, &input, &beside, look),
-        Err(Failure::Refused(refusal)) => fail(format!(
-            "the converted objects would be refused: {}: {}\n  this is a bug, please report it: nothing is printed",
-            refusal.field, refusal.message
+        Err(Failure::Refused(refusal)) => fail(text!(
+            "the converted objects would be refused: {}: {}{NL}  this is a bug, please report it: nothing is printed",
+            refusal.field,
+            refusal.message
         )),
         Err(failure @ Failure::Differs(_)) => {
-            fail(format!("{failure}\n  this is a bug, please report it: nothing is printed"))
+            fail(text!("{failure}{NL}  this is a bug, please report it: nothing is printed"))
         }
     }
 }
@@ -69,25 +69,25 @@ fn converted(
     let errors = found.iter().filter(|one| one.severity() == Severity::Error).count();
     if errors == 0 && objects.is_empty() {
         let place = input::describe(&arguments.input.files);
-        let err = format!("{} nothing to convert in {place}\n", look.bad("error:"));
-        return Outcome { out: String::new(), err, code: UNANSWERED };
+        let err = text!("{} nothing to convert in {place}{NL}", look.bad("error:"));
+        return Outcome { out: Text::new(), err, code: UNANSWERED };
     }
     let mut err = reservations(&input.found, look);
-    err.push_str(&said(beside, input, look));
+    err.push(&said(beside, input, look));
     if !beside.is_empty() {
-        let _ = writeln!(
+        write_line!(
             err,
-            "{} about policies that are not converted: these stay as they are\n",
+            "{} about policies that are not converted: these stay as they are{NL}",
             plural(beside.len(), "error")
         );
     }
-    err.push_str(&said(found, input, look));
+    err.push(&said(found, input, look));
     if errors > 0 {
         let left = if arguments.partial { "stays as it is" } else { "so nothing is converted" };
-        let _ = writeln!(err, "{} cannot be said: {left}", plural(errors, "thing"));
+        write_line!(err, "{} cannot be said: {left}", plural(errors, "thing"));
     }
     if let Some(proof) = proof.as_ref().filter(|_| !replaced.is_empty()) {
-        let _ = writeln!(
+        write_line!(
             err,
             "{} said in {}, with {proof}",
             plural(replaced.len(), "object"),
@@ -95,18 +95,18 @@ fn converted(
         );
     }
     if !objects.is_empty() {
-        err.push_str(&to_delete(conversion));
+        err.push(&to_delete(conversion));
     }
     let out = match (objects.is_empty(), arguments.output) {
-        (true, _) => String::new(),
-        (false, CompileOutput::Yaml) => written::yaml(objects),
-        (false, CompileOutput::Json) => written::json(objects),
+        (true, _) => Text::new(),
+        (false, CompileOutput::Yaml) => yaml(objects),
+        (false, CompileOutput::Json) => json_list(objects),
     };
     Outcome { out, err, code: if errors == 0 { YES } else { NO } }
 }
 
 /// The commands that delete what the objects take the place of, in an order that opens nothing on the way.
-fn to_delete(conversion: &Conversion) -> String {
+fn to_delete(conversion: &Conversion) -> Text {
     let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
     for object in conversion.left_to_delete() {
         let group = match &*object.group {
@@ -122,19 +122,19 @@ fn to_delete(conversion: &Conversion) -> String {
         }
     }
     if lines.is_empty() {
-        return String::new();
+        return Text::new();
     }
     let mut text =
-        "when the objects are applied, and in force, delete what they take the place of:\n".to_owned();
+        Text::own("when the objects are applied, and in force, delete what they take the place of:\n");
     for (command, names) in lines {
-        let _ = writeln!(text, "  {command} {}", names.join(" "));
+        write_line!(text, "  {command} {}", names.join(" "));
     }
     text
 }
 
-fn said(found: &[Diagnostic], input: &Input, look: Look) -> String {
+fn said(found: &[Diagnostic], input: &Input, look: Look) -> Text {
     let texts = texts(&input.sources);
-    found.iter().map(|one| render(one, &texts, look) + "\n").collect()
+    found.iter().map(|one| text!("{}{NL}", render(one, &texts, look))).collect()
 }
 
 /// Whether an error keeps policies from being converted: it is about one of them, or nobody knows what it is about.

@@ -18,6 +18,7 @@ use crate::cli::{ColorChoice, DiffArgs, DiffOutput, FailOn};
 use crate::input;
 use crate::print::diff::{self as printer, Facts};
 use crate::print::style::Look;
+use crate::print::text::{NL, Text};
 use sides::sides;
 
 /// How many findings are printed for people, unless all are asked for.
@@ -28,21 +29,21 @@ pub fn run(arguments: &DiffArgs, color: ColorChoice) -> Outcome {
     match answer(arguments, color, errors) {
         Ok(outcome) => outcome,
         Err(message) => Outcome {
-            out: String::new(),
-            err: format!("{} {message}\n", errors.bad("error:")),
+            out: Text::new(),
+            err: text!("{} {message}{NL}", errors.bad("error:")),
             code: UNANSWERED,
         },
     }
 }
 
-fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outcome, String> {
+fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outcome, Text> {
     let options = evaluation(&arguments.reading)?;
     let names = names(&arguments.dns)?;
     let mut sides = sides(arguments)?;
     let mut objects: Vec<Objects> = Vec::new();
     for side in &mut sides {
         if let Some(refusal) = side.input.refusal() {
-            return Err(refusal);
+            return Err(refusal.into());
         }
         let mut read = input::world(&mut side.input, arguments.thorium).into_objects();
         add_names(&mut read, &names);
@@ -53,7 +54,7 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
         objects.push(read);
     }
     if sides.iter().all(|side| side.input.sources.is_empty()) {
-        return Err(format!("no manifests in {} and {}", sides[0].name, sides[1].name));
+        return Err(text!("no manifests in {} and {}", sides[0].name, sides[1].name));
     }
     let [before, after] = <[Objects; 2]>::try_from(objects).map_err(|_| "two sides are compared")?;
     let compared = Sides::new(before, after);

@@ -23,6 +23,7 @@ use super::UNANSWERED;
 use crate::Outcome;
 use crate::cli::{ColorChoice, EnforceArgs, EnforceCommand};
 use crate::print::style::Look;
+use crate::print::text::{NL, Text};
 
 pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Outcome {
     let outcome = match &arguments.command {
@@ -32,8 +33,8 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Outcome {
         None => follow::run(arguments, color),
     };
     outcome.unwrap_or_else(|message| Outcome {
-        out: String::new(),
-        err: format!("{} {message}\n", Look::stderr(color).bad("error:")),
+        out: Text::new(),
+        err: text!("{} {message}{NL}", Look::stderr(color).bad("error:")),
         code: UNANSWERED,
     })
 }

@@ -1,7 +1,6 @@
 //! `palisade explain`.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::net::IpAddr;
 
 use palisade_analysis::lint::dangling;
@@ -23,6 +22,7 @@ use crate::print::diagnostics::plural;
 use crate::print::explain::{explanation, headline};
 use crate::print::json::{self, Explanation, OtherFlow};
 use crate::print::style::Look;
+use crate::print::text::{NL, Text};
 
 /// From so many connections on, an index of the rules is made first.
 const MANY: usize = 64;
@@ -36,21 +36,21 @@ pub fn run(arguments: &ExplainArgs, color: ColorChoice) -> Outcome {
     match answer(arguments, color, errors) {
         Ok(outcome) => outcome,
         Err(message) => Outcome {
-            out: String::new(),
-            err: format!("{} {message}\n", errors.bad("error:")),
+            out: Text::new(),
+            err: text!("{} {message}{NL}", errors.bad("error:")),
             code: UNANSWERED,
         },
     }
 }
 
-fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<Outcome, String> {
+fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<Outcome, Text> {
     let pattern: FlowPattern =
         arguments.flow.parse().map_err(|error: palisade_model::flow::FlowError| error.to_string())?;
     let options = options(&arguments.options)?;
     let names = names(&arguments.dns)?;
     let mut input = input::read(&arguments.input.files);
     if let Some(refusal) = input.refusal() {
-        return Err(refusal);
+        return Err(refusal.into());
     }
     let world = input::world(&mut input, arguments.thorium);
     let mut objects = world.into_objects();
@@ -58,11 +58,16 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
     let snapshot = Snapshot::new(objects.clone());
     input.found.extend(dangling(&snapshot));
     let flows = snapshot.flows(&pattern).map_err(|error| {
-        let (error, place) = (error.to_string(), input::describe(&arguments.input.files));
-        let (first, help) = error.split_once('\n').unwrap_or((&error, ""));
+        let mut message = text!("{error} in {}", input::describe(&arguments.input.files));
+        if let Some(help) = error.help() {
+            write_text!(message, "{NL}  {help}");
+        }
         // Whoever is missed may have been lost while reading.
-        let lines = [&format!("{first} in {place}"), help, &reservations(&input.found, errors)];
-        lines.map(str::trim_end).into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+        let lost = reservations(&input.found, errors);
+        if !lost.is_empty() {
+            write_text!(message, "{NL}{}", lost.trim_end());
+        }
+        message
     })?;
 
     // Sorting the rules of a whole cluster pays only where many connections are asked about.
@@ -83,7 +88,7 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
     let evaluation = evaluate(&snapshot, answers[first].0, &options);
     if answers[first].1 != evaluation.verdict {
         let (index, plain) = (answers[first].1.as_str(), evaluation.verdict.as_str());
-        return Err(format!(
+        return Err(text!(
             "the index says {index}, the plain evaluator {plain}: this is a bug, please report it"
         ));
     }
@@ -111,8 +116,8 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
             let look = Look::stdout(color);
             let mut out = explanation(&snapshot, &evaluation, look, arguments.all);
             if let Some((flow, family, verdict)) = other_family {
-                let _ = writeln!(out, "\n  {} over {family} it is another answer:", look.warning("note:"));
-                let _ = write!(out, "  {}", headline(&snapshot, &flow, verdict, look));
+                write_line!(out, "{NL}  {} over {family} it is another answer:", look.warning("note:"));
+                write_text!(out, "  {}", headline(&snapshot, &flow, verdict, look));
             }
             beside(&snapshot, &evaluation, &others, look, &mut out);
             out
@@ -121,23 +126,22 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
     Ok(Outcome { out, err: reservations(&input.found, errors), code })
 }
 
-pub fn options(written: &[String]) -> Result<Options, String> {
+pub fn options(written: &[String]) -> Result<Options, Text> {
     let mut options = Options::default();
     for text in written {
         let (name, value) =
-            text.split_once('=').ok_or_else(|| format!("--option {text}: expected NAME=VALUE"))?;
+            text.split_once('=').ok_or_else(|| text!("--option {text}: expected NAME=VALUE"))?;
         options.set(name, value).map_err(|error| error.to_string())?;
     }
     Ok(options)
 }
 
-pub fn names(written: &[String]) -> Result<BTreeMap<String, Vec<IpAddr>>, String> {
+pub fn names(written: &[String]) -> Result<BTreeMap<String, Vec<IpAddr>>, Text> {
     let mut names: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
     for text in written {
-        let (name, address) =
-            text.split_once('=').ok_or_else(|| format!("--dns {text}: expected NAME=IP"))?;
+        let (name, address) = text.split_once('=').ok_or_else(|| text!("--dns {text}: expected NAME=IP"))?;
         let address: IpAddr =
-            address.parse().map_err(|_| format!("--dns {text}: {address:?} is not an IP address"))?;
+            address.parse().map_err(|_| text!("--dns {text}: {address:?} is not an IP address"))?;
         names.entry(name.to_ascii_lowercase()).or_default().push(address.to_canonical());
     }
     Ok(names)
@@ -149,20 +153,19 @@ fn beside(
     evaluation: &Evaluation,
     others: &[(&Flow, Verdict)],
     look: Look,
-    out: &mut String,
+    out: &mut Text,
 ) {
     if others.is_empty() {
         return;
     }
     let differ: Vec<_> = others.iter().filter(|(_, verdict)| *verdict != evaluation.verdict).collect();
     let alike = others.len() - differ.len();
-    out.push('\n');
+    out.end_line();
     if differ.is_empty() {
-        let _ =
-            writeln!(out, "  The same for {} that this question stands for.", plural(alike, "other flow"));
+        write_line!(out, "  The same for {} that this question stands for.", plural(alike, "other flow"));
         return;
     }
-    let _ = writeln!(
+    write_line!(
         out,
         "  {} the question stands for {}, and {} of them get another answer:",
         look.warning("note:"),
@@ -170,9 +173,9 @@ fn beside(
         differ.len()
     );
     for (flow, verdict) in differ.iter().take(LISTED) {
-        let _ = write!(out, "  {}", headline(snapshot, flow, *verdict, look));
+        write_text!(out, "  {}", headline(snapshot, flow, *verdict, look));
     }
     if differ.len() > LISTED {
-        let _ = writeln!(out, "  … and {} more", differ.len() - LISTED);
+        write_line!(out, "  … and {} more", differ.len() - LISTED);
     }
 }

@@ -19,25 +19,26 @@ use crate::input;
 use crate::print::exposure::{Document, Row, heading, text};
 use crate::print::json;
 use crate::print::style::Look;
+use crate::print::text::{NL, Text};
 
 pub fn run(arguments: &ExposureArgs, color: ColorChoice) -> Outcome {
     let errors = Look::stderr(color);
     match answer(arguments, color, errors) {
         Ok(outcome) => outcome,
         Err(message) => Outcome {
-            out: String::new(),
-            err: format!("{} {message}\n", errors.bad("error:")),
+            out: Text::new(),
+            err: text!("{} {message}{NL}", errors.bad("error:")),
             code: UNANSWERED,
         },
     }
 }
 
-fn answer(arguments: &ExposureArgs, color: ColorChoice, errors: Look) -> Result<Outcome, String> {
+fn answer(arguments: &ExposureArgs, color: ColorChoice, errors: Look) -> Result<Outcome, Text> {
     let options = evaluation(&arguments.reading)?;
     let names = names(&arguments.dns)?;
     let mut read = input::read(&arguments.input.files);
     if let Some(refusal) = read.refusal() {
-        return Err(refusal);
+        return Err(refusal.into());
     }
     let mut objects = input::world(&mut read, arguments.thorium).into_objects();
     add_names(&mut objects, &names);
@@ -51,9 +52,9 @@ fn answer(arguments: &ExposureArgs, color: ColorChoice, errors: Look) -> Result<
     let map = Map::new(&snapshot, &options, level, &cuts, &mut cells);
     let wanted = families(arguments.reading.family, [&map], &cuts);
     // Whoever is missed may have been lost while reading.
-    let meant = meant(&map, arguments).map_err(|message| match warnings.trim_end() {
-        "" => message,
-        lost => format!("{message}\n{lost}"),
+    let meant = meant(&map, arguments).map_err(|message| match warnings.is_empty() {
+        true => message,
+        false => text!("{message}{NL}{}", warnings.trim_end()),
     })?;
     let directions: &[Direction] = match arguments.direction {
         None => &[Direction::Ingress, Direction::Egress],
@@ -62,15 +63,15 @@ fn answer(arguments: &ExposureArgs, color: ColorChoice, errors: Look) -> Result<
     };
     let mut exposure = Exposure::new(&map);
     let look = Look::stdout(color);
-    let (mut out, mut rows) = (String::new(), Vec::new());
+    let (mut out, mut rows) = (Text::new(), Vec::new());
     for workload in meant {
         if arguments.output == ExposureOutput::Text {
-            out.push_str(&heading(&map.workloads[workload].name, look));
+            out.push(&heading(&map.workloads[workload].name, look));
         }
         for direction in directions {
             let exposed = exposure.of(workload, *direction, &wanted, &cuts, &mut cells);
             match arguments.output {
-                ExposureOutput::Text => out.push_str(&text(&snapshot, &exposed, &cells, look)),
+                ExposureOutput::Text => out.push(&text(&snapshot, &exposed, &cells, look)),
                 ExposureOutput::Json => rows.push(Row::new(&map, &exposed, &cells)),
             }
         }
@@ -83,10 +84,10 @@ fn answer(arguments: &ExposureArgs, color: ColorChoice, errors: Look) -> Result<
 }
 
 /// The workloads that are asked about, by their places: as with `palisade map`.
-fn meant(map: &Map<'_>, arguments: &ExposureArgs) -> Result<Vec<usize>, String> {
+fn meant(map: &Map<'_>, arguments: &ExposureArgs) -> Result<Vec<usize>, Text> {
     let place = input::describe(&arguments.input.files);
     if map.workloads.is_empty() {
-        return Err(format!("no workloads in {place}"));
+        return Err(text!("no workloads in {place}"));
     }
     let homes = namespaces(map, &arguments.namespaces, &place)?;
     let focus = focus(map, &arguments.focus, &place)?;
@@ -97,7 +98,7 @@ fn meant(map: &Map<'_>, arguments: &ExposureArgs) -> Result<Vec<usize>, String> 
     };
     let meant: Vec<usize> = (0..map.workloads.len()).filter(is_meant).collect();
     match meant.is_empty() {
-        true => Err(format!("{} is not in namespace {}", arguments.focus.join(", "), homes.join(", "))),
+        true => Err(text!("{} is not in namespace {}", arguments.focus.join(", "), homes.join(", "))),
         false => Ok(meant),
     }
 }

@@ -4,7 +4,6 @@ mod exec;
 mod keep;
 mod test;
 
-use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -28,7 +27,9 @@ use crate::input;
 use crate::print::diagnostics::plural;
 use crate::print::json;
 use crate::print::lab::{self as printer, Asked, LabReport};
-use crate::print::style::{Look, tame};
+use crate::print::style::Look;
+use crate::print::text::output::{Cursor, Stream};
+use crate::print::text::{NL, Text};
 use crate::print::time::seconds;
 
 pub fn run(arguments: &LabArgs, color: ColorChoice) -> Outcome {
@@ -36,31 +37,31 @@ pub fn run(arguments: &LabArgs, color: ColorChoice) -> Outcome {
     let outcome = match &arguments.command {
         Some(LabCommand::Test(arguments)) => test::run(arguments, color),
         Some(LabCommand::Exec(arguments)) => exec::run(arguments),
-        Some(LabCommand::Clean) => clean::leftovers().map_err(|error| error.to_string()).map(|count| {
-            let out = format!("{} of labs that are gone taken away\n", plural(count, "namespace"));
-            Outcome { out, err: String::new(), code: YES }
+        Some(LabCommand::Clean) => clean::leftovers().map_err(words).map(|count| {
+            let out = text!("{} of labs that are gone taken away{NL}", plural(count, "namespace"));
+            Outcome { out, err: Text::new(), code: YES }
         }),
         None => measure(arguments, color),
     };
     outcome.unwrap_or_else(|message| Outcome {
-        out: String::new(),
-        err: format!("{} {message}\n", errors.bad("error:")),
+        out: Text::new(),
+        err: text!("{} {message}{NL}", errors.bad("error:")),
         code: UNANSWERED,
     })
 }
 
 /// A world as the manifests say it now, and what is wrong with them; or why they cannot be read.
-fn world(paths: &[String], thorium: impl Into<Reading>) -> Result<(Placed, Vec<Diagnostic>), String> {
+fn world(paths: &[String], thorium: impl Into<Reading>) -> Result<(Placed, Vec<Diagnostic>), Text> {
     let mut input = input::read(paths);
     if let Some(refusal) = input.refusal() {
-        return Err(refusal);
+        return Err(refusal.into());
     }
     let world = input::world(&mut input, thorium);
     Ok((Placed::new(world.into_objects()), input.found))
 }
 
 /// Set by Ctrl-C, and by whoever ends us politely.
-fn interrupts() -> Result<Arc<AtomicBool>, String> {
+fn interrupts() -> Result<Arc<AtomicBool>, Text> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|error| error.to_string())?;
@@ -68,7 +69,7 @@ fn interrupts() -> Result<Arc<AtomicBool>, String> {
     Ok(stop)
 }
 
-fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, String> {
+fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, Text> {
     let (placed, found) = world(&arguments.paths, arguments.thorium)?;
     let err = reservations(&found, Look::stderr(color));
     let matrix = Matrix::of(&placed, arguments.most_flows.max(1));
@@ -79,10 +80,10 @@ fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, String> {
         Ok(lab) => lab,
         Err(LabError::Missing(what)) => {
             let mut outcome = prediction(arguments, color, &placed, &matrix, &predicted, &what);
-            outcome.err.insert_str(0, &err);
+            outcome.err = text!("{err}{}", outcome.err);
             return Ok(outcome);
         }
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(words(error)),
     };
     let begun = Instant::now();
     let outside = plural(matrix.outside.len(), "host");
@@ -112,7 +113,11 @@ fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, String> {
         })
         .collect();
     let report = LabReport::new(&placed, &asked, &matrix, lab.lacks());
-    let code = if report.mismatches.is_empty() { YES } else { NO };
+    let code = match (report.mismatches.is_empty(), report.failed.is_empty()) {
+        (false, _) => NO,
+        (true, false) => UNANSWERED,
+        (true, true) => YES,
+    };
     let look = Look::stdout(color);
     let out = match arguments.output {
         LabOutput::Text => printer::report(&report, look),
@@ -121,10 +126,10 @@ fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, String> {
     if !arguments.keep {
         return Ok(Outcome { out, err, code });
     }
-    let _ = std::io::stderr().lock().write_all(tame(&err).as_bytes());
+    let _ = Stream::Stderr.write(&err);
     print_now(&out);
     keep::stay(arguments, &mut lab, placed, &stop, look)?;
-    Ok(Outcome { out: String::new(), err: String::new(), code })
+    Ok(Outcome { out: Text::new(), err: Text::new(), code })
 }
 
 /// What the plain evaluator says about each flow.
@@ -160,8 +165,8 @@ fn prediction(
         .collect();
     let report = LabReport::new(placed, &asked, matrix, &Default::default());
     let look = Look::stderr(color);
-    let err = format!(
-        "{} no lab on this machine, so nothing was measured; a lab needs {what}\n",
+    let err = text!(
+        "{} no lab on this machine, so nothing was measured; a lab needs {what}{NL}",
         look.bad("error:")
     );
     let out = match arguments.output {
@@ -172,17 +177,17 @@ fn prediction(
 }
 
 #[allow(clippy::needless_pass_by_value)]
-fn words(error: LabError) -> String {
-    error.to_string()
+fn words(error: LabError) -> Text {
+    error.to_string().into()
 }
 
 fn policies(count: usize) -> String {
     if count == 1 { "1 policy".to_owned() } else { format!("{count} policies") }
 }
 
-fn print_now(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(tame(text).as_bytes()).and_then(|()| out.flush());
+fn print_now(text: &Text) {
+    // Nobody is left to see it.
+    let _ = Stream::Stdout.write(text);
 }
 
 /// What goes on, on standard error if somebody watches.
@@ -195,27 +200,26 @@ struct Progress {
 
 impl Progress {
     fn new(wanted: bool) -> Self {
-        Progress { shown: wanted && std::io::stderr().is_terminal(), width: 28 }
+        Progress { shown: wanted && Stream::Stderr.is_terminal(), width: 28 }
     }
 
     fn part(&mut self, text: &str) {
-        self.write(text);
+        self.write(Cursor::Stay, &text.into());
     }
 
     fn end(&mut self, text: &str) {
-        self.write(&format!("{text}\n"));
+        self.write(Cursor::Stay, &text!("{text}{NL}"));
     }
 
     fn bar(&mut self, what: &str, done: usize, total: usize) {
         let full = self.width * done / total.max(1);
         let bar = format!("{}{}", "█".repeat(full), "░".repeat(self.width - full));
-        self.write(&format!("\r{what} {} {bar} {done}/{total}", plural(total, "flow")));
+        self.write(Cursor::LineStart, &text!("{what} {} {bar} {done}/{total}", plural(total, "flow")));
     }
 
-    fn write(&self, text: &str) {
+    fn write(&self, cursor: Cursor, text: &Text) {
         if self.shown {
-            let mut err = std::io::stderr().lock();
-            let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+            Stream::Stderr.draw(cursor, text);
         }
     }
 }

@@ -5,7 +5,7 @@
 mod asked;
 mod telling;
 
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 
 use palisade_analysis::lint::dangling;
 use palisade_analysis::map::{Map, Select, with_ingress_controller};
@@ -25,7 +25,9 @@ use crate::input;
 use crate::print::json;
 use crate::print::map::{Csv, Dot, Facts, Html, Json, List, Markdown, Printer, Svg, Table};
 use crate::print::progress::Progress;
-use crate::print::style::{Look, tame};
+use crate::print::style::Look;
+use crate::print::text::output::Stream;
+use crate::print::text::{NL, Text};
 use asked::traffic;
 pub use asked::{focus, namespaces};
 use telling::Telling;
@@ -37,15 +39,15 @@ const MOST_LOOKED_AT: usize = 200_000;
 
 pub fn run(arguments: &MapArgs, color: ColorChoice) -> Outcome {
     let errors = Look::stderr(color);
-    let refused = |message: String| Outcome {
-        out: String::new(),
-        err: format!("{} {message}\n", errors.bad("error:")),
+    let refused = |message: Text| Outcome {
+        out: Text::new(),
+        err: text!("{} {message}{NL}", errors.bad("error:")),
         code: UNANSWERED,
     };
     answer(arguments, color, errors).unwrap_or_else(refused)
 }
 
-fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outcome, String> {
+fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outcome, Text> {
     let options = evaluation(&arguments.reading)?;
     let names = names(&arguments.dns)?;
     let traffic = arguments.port.as_deref().map(traffic).transpose()?;
@@ -55,10 +57,10 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
     let paths = arguments.input.all();
     let mut input = input::read(&paths);
     if let Some(refusal) = input.refusal() {
-        return Err(refusal);
+        return Err(refusal.into());
     }
     if input.sources.is_empty() {
-        return Err(format!("no manifests in {}", input::describe(&paths)));
+        return Err(text!("no manifests in {}", input::describe(&paths)));
     }
     let mut objects = input::world(&mut input, arguments.thorium).into_objects();
     add_names(&mut objects, &names);
@@ -73,9 +75,9 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
     let map = Map::new(&snapshot, &options, level, &cuts, &mut cells);
     let place = input::describe(&paths);
     // Whoever is missed may have been lost while reading.
-    let missed = |message: String| match reservations(&input.found, errors) {
+    let missed = |message: Text| match reservations(&input.found, errors) {
         lost if lost.is_empty() => message,
-        lost => format!("{message}\n{}", lost.trim_end()),
+        lost => text!("{message}{NL}{}", lost.trim_end()),
     };
     let select = Select {
         namespaces: namespaces(&map, &arguments.namespace, &place)
@@ -115,14 +117,14 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
     };
     progress.step("writing rows", map.workloads.len());
     // Said before the answer, which may be long.
-    let _ = std::io::stderr().lock().write_all(tame(&reservations(&input.found, errors)).as_bytes());
+    let _ = Stream::Stderr.write(&reservations(&input.found, errors));
     let mut telling = Telling::new(&map, &cuts, facts, printer, progress);
     telling.tell(&select, arguments.nodes || arguments.output == MapOutput::Json, &mut cells);
     match telling.failed {
         // Whoever closed the pipe has seen enough: that is no error of ours.
         Some(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(format!("cannot write the answer: {error}"))
+            Err(text!("cannot write the answer: {error}"))
         }
-        _ => Ok(Outcome { out: String::new(), err: String::new(), code: YES }),
+        _ => Ok(Outcome { out: Text::new(), err: Text::new(), code: YES }),
     }
 }

@@ -26,34 +26,36 @@ use crate::print::explain::explanation;
 use crate::print::json::{self, Explanation};
 use crate::print::query::{Compared, Document, Said, words};
 use crate::print::style::Look;
+use crate::print::text::{NL, Text};
 
 /// What was said so far. A query that has no answer keeps no other from its own.
 struct Telling<'a> {
     arguments: &'a QueryArgs,
     options: Options,
     look: Look,
-    out: String,
+    out: Text,
     document: Document,
     /// Why something has no answer.
-    failures: Vec<String>,
+    failures: Vec<Text>,
 }
 
 pub fn run(arguments: &QueryArgs, color: ColorChoice) -> Outcome {
     let errors = Look::stderr(color);
     match asked(arguments, color, errors) {
         Ok(outcome) => outcome,
-        Err(message) => Outcome { out: String::new(), err: failed(&[message], errors), code: UNANSWERED },
+        Err(message) => Outcome { out: Text::new(), err: failed(&[message], errors), code: UNANSWERED },
     }
 }
 
-fn failed(messages: &[String], errors: Look) -> String {
-    messages.iter().map(|message| format!("{} {message}\n", errors.bad("error:"))).collect()
+fn failed(messages: &[Text], errors: Look) -> Text {
+    messages.iter().map(|message| text!("{} {message}{NL}", errors.bad("error:"))).collect()
 }
 
-fn asked(arguments: &QueryArgs, color: ColorChoice, errors: Look) -> Result<Outcome, String> {
+fn asked(arguments: &QueryArgs, color: ColorChoice, errors: Look) -> Result<Outcome, Text> {
     if arguments.queries.is_empty() && arguments.within.is_empty() && arguments.equals.is_empty() {
-        return Err("nothing is asked: write a query, or --within or --equals and another set of manifests"
-            .to_owned());
+        return Err(
+            "nothing is asked: write a query, or --within or --equals and another set of manifests".into()
+        );
     }
     let options = evaluation(&arguments.reading)?;
     let (objects, mut found) = world(&arguments.input.files, arguments)?;
@@ -65,7 +67,7 @@ fn asked(arguments: &QueryArgs, color: ColorChoice, errors: Look) -> Result<Outc
         arguments,
         options,
         look: Look::stdout(color),
-        out: String::new(),
+        out: Text::new(),
         document: Document {
             holds: true,
             queries: Vec::new(),
@@ -81,7 +83,7 @@ fn asked(arguments: &QueryArgs, color: ColorChoice, errors: Look) -> Result<Outc
         }
         match world(paths, arguments) {
             Ok((other, found)) => {
-                warnings.push_str(&reservations(&found, errors));
+                warnings.push(&reservations(&found, errors));
                 telling.document.input_problems.extend(weighty(&found).map(json::Diagnostic::from));
                 telling.compare(&objects, &other, how);
             }
@@ -98,15 +100,15 @@ fn asked(arguments: &QueryArgs, color: ColorChoice, errors: Look) -> Result<Outc
     if arguments.output == QueryOutput::Json {
         out = json::print(&document);
     }
-    Ok(Outcome { out, err: failed(&failures, errors) + &warnings, code })
+    Ok(Outcome { out, err: text!("{}{warnings}", failed(&failures, errors)), code })
 }
 
 /// The cluster of some paths, and what was found while reading.
-fn world(paths: &[String], arguments: &QueryArgs) -> Result<(Objects, Vec<Diagnostic>), String> {
+fn world(paths: &[String], arguments: &QueryArgs) -> Result<(Objects, Vec<Diagnostic>), Text> {
     let names = names(&arguments.dns)?;
     let mut read = input::read(paths);
     if let Some(refusal) = read.refusal() {
-        return Err(refusal);
+        return Err(refusal.into());
     }
     let mut objects = input::world(&mut read, arguments.thorium).into_objects();
     add_names(&mut objects, &names);
@@ -134,7 +136,7 @@ impl Telling<'_> {
             let query: Query = match text.parse() {
                 Ok(query) => query,
                 Err(error) => {
-                    self.fail(text, &unreadable(text, &error));
+                    self.fail(text, &unreadable(text, &error).into());
                     continue;
                 }
             };
@@ -157,10 +159,10 @@ impl Telling<'_> {
                     self.document.queries.push(said);
                 }
                 QueryOutput::Text => {
-                    self.out.push_str(&words(snapshot, &query, &found, &cells, self.look));
+                    self.out.push(&words(snapshot, &query, &found, &cells, self.look));
                     if let Some((must, flow)) = against {
                         match trace(snapshot, flow, must, &self.options, self.look) {
-                            Ok(reasons) => self.out.push_str(&reasons),
+                            Ok(reasons) => self.out.push(&reasons),
                             Err(bug) => self.failures.push(bug),
                         }
                     }
@@ -169,19 +171,19 @@ impl Telling<'_> {
         }
     }
 
-    fn fail(&mut self, query: &str, message: &str) {
-        self.document.queries.push(Said::failed(query, message));
-        self.failures.push(format!("{:?}: {message}", query.trim()));
+    fn fail(&mut self, query: &str, message: &Text) {
+        self.document.queries.push(Said::failed(query, message.as_str()));
+        self.failures.push(text!("{:?}: {message}", query.trim()));
     }
 
     /// Why a query that can be read has no answer.
-    fn missed(&self, error: &NoAnswer) -> String {
+    fn missed(&self, error: &NoAnswer) -> Text {
         let place = input::describe(&self.arguments.input.files);
         let help = match error.near() {
-            [] => String::new(),
-            near => format!("\n  did you mean {}?", near.join(", ")),
+            [] => Text::new(),
+            near => text!("{NL}  did you mean {}?", near.join(", ")),
         };
-        format!("{error} in {place}{help}")
+        text!("{error} in {place}{help}")
     }
 
     /// Whether one set lets through nothing that the other does not, or the same. Where it seems so, pods that are not
@@ -223,7 +225,7 @@ impl Telling<'_> {
         let (name, verb) = (input::describe(paths), if within { "within" } else { "equal to" });
         let sign = if holds { look.good("HOLDS ") } else { look.bad("FAILS ") };
         let files = input::describe(&arguments.input.files);
-        self.out.push_str(&format!("{sign}  {files} is {verb} {name}\n"));
+        self.out.push(&text!("{sign}  {files} is {verb} {name}{NL}"));
         let witness = findings.list.iter().find_map(|finding| diff.witness(finding, true, &cuts, &mut cells));
         let traced = witness.map(|flow| evaluate(&after, &flow, &self.options));
         self.document.compared.push(Compared {
@@ -245,12 +247,12 @@ impl Telling<'_> {
                 names: (name, files),
                 most: Some(20),
             };
-            self.out.push_str(&text(&facts, &cells, look));
+            self.out.push(&text(&facts, &cells, look));
         }
         if let Some(evaluation) = &traced {
-            self.out.push_str("\n        for example, as it is here:\n");
+            self.out.push_own("\n        for example, as it is here:\n");
             let text = explanation(&after, evaluation, look, false);
-            self.out.extend(text.lines().map(|line| format!("        {line}\n")));
+            self.out.extend(text.lines().map(|line| text!("        {line}{NL}")));
         }
     }
 }
@@ -264,13 +266,7 @@ fn unreadable(text: &str, error: &QueryError) -> String {
 }
 
 /// The connection that speaks against a query, with its reasons. The evaluator has the last word.
-fn trace(
-    snapshot: &Snapshot,
-    flow: &Flow,
-    must: Must,
-    options: &Options,
-    look: Look,
-) -> Result<String, String> {
+fn trace(snapshot: &Snapshot, flow: &Flow, must: Must, options: &Options, look: Look) -> Result<Text, Text> {
     let evaluation = evaluate(snapshot, flow, options);
     let allowed = evaluation.verdict == Verdict::Allow;
     let agrees = match must {
@@ -279,10 +275,10 @@ fn trace(
         Must::BeFull => !allowed || !evaluation.conditions().is_empty(),
     };
     if !agrees {
-        return Err(format!(
+        return Err(text!(
             "the map and the plain evaluator disagree about {flow:?}: this is a bug, please report it"
         ));
     }
     let text = explanation(snapshot, &evaluation, look, false);
-    Ok(text.lines().map(|line| format!("        {line}\n")).collect())
+    Ok(text.lines().map(|line| text!("        {line}{NL}")).collect())
 }

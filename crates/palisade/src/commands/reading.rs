@@ -13,9 +13,10 @@ use palisade_model::snapshot::Objects;
 
 use super::explain::options;
 use crate::cli::{Families, IpBlocks, MapOptions};
+use crate::print::text::Text;
 
 /// The options of evaluation.
-pub fn evaluation(reading: &MapOptions) -> Result<Options, String> {
+pub fn evaluation(reading: &MapOptions) -> Result<Options, Text> {
     let mut options = options(&reading.options)?;
     if reading.ip_blocks == IpBlocks::OutsideOnly {
         options.ip_block_matches_pods = false;

@@ -1,11 +1,10 @@
 //! What of the input makes an answer less sure, for commands that answer from whatever could be read.
 
-use std::fmt::Write;
-
 use palisade_dialects::codes;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 
 use crate::print::style::Look;
+use crate::print::text::Text;
 
 /// What of the input makes an answer less sure: errors, and what was left out, replaced or read as something else.
 pub fn weighty(found: &[Diagnostic]) -> impl Iterator<Item = &Diagnostic> {
@@ -18,6 +17,7 @@ pub fn weighty(found: &[Diagnostic]) -> impl Iterator<Item = &Diagnostic> {
 /// Codes that mean that a document, or one of two, takes no part in any answer.
 static LEFT_OUT: &[&str] = &[
     codes::UNREADABLE_FILE.id,
+    codes::LINK.id,
     codes::SYNTAX.id,
     codes::LIMIT.id,
     codes::NOT_UTF8.id,
@@ -51,10 +51,10 @@ fn loses_an_object(diagnostic: &Diagnostic) -> bool {
 }
 
 /// The same in words, for standard error.
-pub fn reservations(found: &[Diagnostic], look: Look) -> String {
+pub fn reservations(found: &[Diagnostic], look: Look) -> Text {
     let (left_out, doubtful): (Vec<&Diagnostic>, Vec<&Diagnostic>) = weighty(found)
         .partition(|diagnostic| LEFT_OUT.contains(&diagnostic.code.id) || loses_an_object(diagnostic));
-    let mut out = String::new();
+    let mut out = Text::new();
     let mut say = |problems: &[&Diagnostic], what: &str| {
         // What is wrong weighs more than what is only unknown.
         let wrong = problems.iter().find(|problem| problem.is_error());
@@ -64,12 +64,12 @@ pub fn reservations(found: &[Diagnostic], look: Look) -> String {
             1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
-        let _ = writeln!(out, "{} {what}: {at}{}{more}", look.warning("warning:"), first.message);
+        write_line!(out, "{} {what}: {at}{}{more}", look.warning("warning:"), first.message);
     };
     say(&left_out, "left out of this answer, so the cluster may say otherwise");
     say(&doubtful, "not as the API wants it; what cannot be read fails closed");
     if !out.is_empty() {
-        out.push_str("  `palisade check` shows all of it\n");
+        out.push_own("  `palisade check` shows all of it\n");
     }
     out
 }

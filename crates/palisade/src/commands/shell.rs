@@ -5,11 +5,10 @@ use clap::CommandFactory;
 use super::{UNANSWERED, YES};
 use crate::Outcome;
 use crate::cli::Cli;
+use crate::print::text::{NL, Text, documents};
 
 pub fn completions(shell: clap_complete::Shell) -> Outcome {
-    let mut out = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "palisade", &mut out);
-    Outcome { out: String::from_utf8_lossy(&out).into_owned(), err: String::new(), code: YES }
+    Outcome { out: documents::completions(shell, &mut Cli::command()), err: Text::new(), code: YES }
 }
 
 pub fn man(command: &[String]) -> Outcome {
@@ -17,12 +16,11 @@ pub fn man(command: &[String]) -> Outcome {
     cli.build();
     let page = command.iter().try_fold(cli, |cli, name| cli.find_subcommand(name).cloned());
     let Some(page) = page else {
-        let err = format!("error: no command {}\n", command.join(" "));
-        return Outcome { out: String::new(), err, code: UNANSWERED };
+        let err = text!("error: no command {}{NL}", command.join(" "));
+        return Outcome { out: Text::new(), err, code: UNANSWERED };
     };
-    let mut out = Vec::new();
-    match clap_mangen::Man::new(page).render(&mut out) {
-        Ok(()) => Outcome { out: String::from_utf8_lossy(&out).into_owned(), err: String::new(), code: YES },
-        Err(error) => Outcome { out: String::new(), err: format!("error: {error}\n"), code: UNANSWERED },
+    match documents::manual(page) {
+        Ok(out) => Outcome { out, err: Text::new(), code: YES },
+        Err(error) => Outcome { out: Text::new(), err: text!("error: {error}{NL}"), code: UNANSWERED },
     }
 }

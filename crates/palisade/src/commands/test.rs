@@ -11,12 +11,13 @@ use crate::print::json::{self, TestReport};
 use crate::print::junit::junit;
 use crate::print::style::Look;
 use crate::print::tests;
+use crate::print::text::{NL, Text};
 
 pub fn run(arguments: &TestArgs, color: ColorChoice) -> Outcome {
     let mut input = input::read(&arguments.paths);
     let mut report = policy_test::run_as(
         &input.sources,
-        &Beside,
+        &Beside::new(&arguments.paths),
         Settings { thorium: arguments.thorium.into(), engine: arguments.engine },
     );
     report.unreadable.splice(0..0, std::mem::take(&mut input.found));
@@ -27,9 +28,9 @@ pub fn run(arguments: &TestArgs, color: ColorChoice) -> Outcome {
         (true, _) => NO,
     };
     let err = if report.cases.is_empty() && report.unreadable.is_empty() {
-        format!("{} no tests in {}\n", Look::stderr(color).bad("error:"), input::describe(&arguments.paths))
+        text!("{} no tests in {}{NL}", Look::stderr(color).bad("error:"), input::describe(&arguments.paths))
     } else {
-        String::new()
+        Text::new()
     };
     let out = match arguments.output {
         TestOutput::Text => {

@@ -1,7 +1,5 @@
 //! `palisade thorium effective` and `palisade thorium verify`.
 
-use std::fmt::Write;
-
 use palisade_dialects::load::unparsed;
 use palisade_dialects::object;
 use palisade_dialects::source::tree::{Node, Source};
@@ -20,6 +18,7 @@ use crate::input::{self, Input};
 use crate::print::diagnostics::{counts, plural, render, texts};
 use crate::print::json::{self, Check, Summary};
 use crate::print::style::Look;
+use crate::print::text::{NL, Text};
 use crate::print::thorium;
 
 pub fn run(command: &ThoriumCommand, color: ColorChoice) -> Outcome {
@@ -29,23 +28,23 @@ pub fn run(command: &ThoriumCommand, color: ColorChoice) -> Outcome {
         ThoriumCommand::Verify(arguments) => verify(arguments, color),
     };
     outcome.unwrap_or_else(|message| Outcome {
-        out: String::new(),
-        err: format!("{} {message}\n", look.bad("error:")),
+        out: Text::new(),
+        err: text!("{} {message}{NL}", look.bad("error:")),
         code: UNANSWERED,
     })
 }
 
-fn show(arguments: &EffectiveArgs, color: ColorChoice) -> Result<Outcome, String> {
+fn show(arguments: &EffectiveArgs, color: ColorChoice) -> Result<Outcome, Text> {
     let Some((group, tool)) = arguments.tool.split_once('/').filter(|(_, tool)| !tool.contains('/')) else {
-        return Err(format!("{:?} is no tool: write GROUP/TOOL, e.g. corn/harvester", arguments.tool));
+        return Err(text!("{:?} is no tool: write GROUP/TOOL, e.g. corn/harvester", arguments.tool));
     };
     let mut input = input::read(&arguments.input.files);
     if let Some(refusal) = input.refusal() {
-        return Err(refusal);
+        return Err(refusal.into());
     }
     let world = input::world(&mut input, arguments.thorium);
     let place = input::describe(&arguments.input.files);
-    let instance = world.thorium_instance().ok_or_else(|| format!("nothing of Thorium's in {place}"))?;
+    let instance = world.thorium_instance().ok_or_else(|| text!("nothing of Thorium's in {place}"))?;
     let held = effective(&instance, group, tool).ok_or_else(|| missing(&instance, group, tool, &place))?;
     let out = match arguments.output {
         EffectiveOutput::Text => thorium::effective(&arguments.tool, &held, Look::stdout(color)),
@@ -55,11 +54,11 @@ fn show(arguments: &EffectiveArgs, color: ColorChoice) -> Result<Outcome, String
         input.found.iter().filter(|finding| finding.is_error()).cloned().collect();
     let look = Look::stderr(color);
     let err = match problems.first() {
-        None => String::new(),
+        None => Text::new(),
         Some(first) => {
             let at = first.location.as_ref().map(|at| format!("{at}: ")).unwrap_or_default();
-            format!(
-                "{} {} in the input; what cannot be read fails closed: {at}{}\n  `palisade check` shows all of it\n",
+            text!(
+                "{} {} in the input; what cannot be read fails closed: {at}{}{NL}  `palisade check` shows all of it{NL}",
                 look.warning("warning:"),
                 counts(&problems),
                 first.message
@@ -70,7 +69,7 @@ fn show(arguments: &EffectiveArgs, color: ColorChoice) -> Result<Outcome, String
 }
 
 /// Names that there are, near the one that there is not.
-fn missing(instance: &Instance, group: &str, tool: &str, place: &str) -> String {
+fn missing(instance: &Instance, group: &str, tool: &str, place: &str) -> Text {
     let all: Vec<String> = instance.images().map(|(group, tool, _)| format!("{group}/{tool}")).collect();
     let names = || all.iter().map(String::as_str);
     let wanted = format!("{group}/{tool}");
@@ -79,11 +78,11 @@ fn missing(instance: &Instance, group: &str, tool: &str, place: &str) -> String 
     near.extend(elsewhere);
     near.dedup();
     let help = match near.as_slice() {
-        [] if all.is_empty() => "\n  tools are the images of a ThoriumInstance manifest".to_owned(),
-        [] => format!("\n  there are {}", all.join(", ")),
-        near => format!("\n  did you mean {}?", near.join(", ")),
+        [] if all.is_empty() => Text::own("\n  tools are the images of a ThoriumInstance manifest"),
+        [] => text!("{NL}  there are {}", all.join(", ")),
+        near => text!("{NL}  did you mean {}?", near.join(", ")),
     };
-    format!("no tool {wanted} in {place}{help}")
+    text!("no tool {wanted} in {place}{help}")
 }
 
 /// A document, and what there is to say about it.
@@ -92,7 +91,7 @@ struct Verified {
     what: &'static str,
 }
 
-fn verify(arguments: &VerifyArgs, color: ColorChoice) -> Result<Outcome, String> {
+fn verify(arguments: &VerifyArgs, color: ColorChoice) -> Result<Outcome, Text> {
     let sorts = [
         ("rules", Shape::Rules),
         ("request", Shape::Request),
@@ -121,17 +120,17 @@ fn verify(arguments: &VerifyArgs, color: ColorChoice) -> Result<Outcome, String>
         (false, _) => NO,
     };
     let look = Look::stderr(color);
-    let mut err: String = strangers
+    let mut err: Text = strangers
         .iter()
         .map(|at| {
-            format!(
-                "{} {at} is none of Thorium's documents\n  say what it should be: palisade thorium verify rules|request|base|instance FILE\n",
+            text!(
+                "{} {at} is none of Thorium's documents{NL}  say what it should be: palisade thorium verify rules|request|base|instance FILE{NL}",
                 look.bad("error:")
             )
         })
         .collect();
     if verified.is_empty() && strangers.is_empty() && found.is_empty() {
-        err = format!("{} no documents of Thorium's in {}\n", look.bad("error:"), input::describe(files));
+        err = text!("{} no documents of Thorium's in {}{NL}", look.bad("error:"), input::describe(files));
     }
     let out = match arguments.output {
         VerifyOutput::Json => json::print(&Check {
@@ -146,12 +145,13 @@ fn verify(arguments: &VerifyArgs, color: ColorChoice) -> Result<Outcome, String>
         }),
         VerifyOutput::Text => {
             let (look, texts) = (Look::stdout(color), texts(&input.sources));
-            let mut out: String = found.iter().map(|finding| render(finding, &texts, look) + "\n").collect();
+            let mut out: Text =
+                found.iter().map(|finding| text!("{}{NL}", render(finding, &texts, look))).collect();
             for document in &verified {
-                let _ = writeln!(out, "{}: {}", document.name, document.what);
+                write_line!(out, "{}: {}", document.name, document.what);
             }
             if !verified.is_empty() {
-                let _ = writeln!(out, "{} in {}", counts(&found), plural(verified.len(), "document"));
+                write_line!(out, "{} in {}", counts(&found), plural(verified.len(), "document"));
             }
             out
         }

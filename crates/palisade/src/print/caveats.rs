@@ -4,6 +4,7 @@ use palisade_analysis::caveats::Caveat;
 use palisade_model::snapshot::Snapshot;
 
 use super::style::{Look, wrap};
+use crate::print::text::{NL, Text};
 
 /// One of them, without a line break.
 pub fn words(snapshot: &Snapshot, caveat: &Caveat) -> String {
@@ -30,13 +31,13 @@ pub fn words(snapshot: &Snapshot, caveat: &Caveat) -> String {
 }
 
 /// All of them, a note each, below an answer that is indented so far.
-pub fn notes(snapshot: &Snapshot, caveats: &[Caveat], indent: usize, look: Look) -> String {
-    let mut out = String::new();
+pub fn notes(snapshot: &Snapshot, caveats: &[Caveat], indent: usize, look: Look) -> Text {
+    let mut out = Text::new();
     for caveat in caveats {
         let width = look.width.saturating_sub(indent + 6);
         for (index, line) in wrap(&words(snapshot, caveat), width).iter().enumerate() {
-            let head = if index == 0 { look.warning("note:") } else { "     ".to_owned() };
-            out.push_str(&format!("{}{head} {line}\n", " ".repeat(indent)));
+            let head = if index == 0 { look.warning("note:") } else { Text::own("     ") };
+            write_text!(out, "{}{head} {line}{NL}", " ".repeat(indent));
         }
     }
     out

@@ -1,13 +1,12 @@
 //! What is in force, for people and for programs.
 
-use std::fmt::Write;
-
 use palisade_agent::counted::{Decider, FORGED, NO_POLICY};
 use palisade_agent::state::PodState;
 use serde::Serialize;
 
 use super::diagnostics::plural;
 use super::style::Look;
+use crate::print::text::Text;
 
 /// What `enforce status --output json` prints.
 #[derive(Debug, Serialize)]
@@ -127,8 +126,8 @@ impl Rule {
 }
 
 /// The same for people: the answer first, then from what, then what was counted.
-pub fn status(status: &Status, look: Look) -> String {
-    let mut out = String::new();
+pub fn status(status: &Status, look: Look) -> Text {
+    let mut out = Text::new();
     let table = match status.table {
         Table::AsLeft if status.trouble.is_empty() => look.good("in force"),
         Table::AsLeft => look.warning("in force, but not as the files say"),
@@ -141,54 +140,54 @@ pub fn status(status: &Status, look: Look) -> String {
     match &status.node {
         Some(node) => {
             let pods = plural(status.pods.len(), "pod");
-            let _ = writeln!(out, "{table}: {policies} for {pods} on node {node}");
+            write_line!(out, "{table}: {policies} for {pods} on node {node}");
         }
         None => {
-            let _ = writeln!(out, "{table}");
+            write_line!(out, "{table}");
         }
     }
     if let (Some(since), Some(changed), Some(epoch)) = (&status.since, &status.changed, status.epoch) {
-        let _ = writeln!(out, "  since {since}, changed {changed} (epoch {epoch})");
+        write_line!(out, "  since {since}, changed {changed} (epoch {epoch})");
     }
     let runs = match (status.running, status.process) {
-        (true, Some(process)) => format!("an enforcer follows the files, process {process}"),
-        (true, None) => "an enforcer follows the files".to_owned(),
+        (true, Some(process)) => text!("an enforcer follows the files, process {process}"),
+        (true, None) => Text::own("an enforcer follows the files"),
         (false, _) => look.warning("no enforcer is running: changes of the files are not followed"),
     };
-    let _ = writeln!(out, "  {runs}");
+    write_line!(out, "  {runs}");
     for trouble in &status.trouble {
         let mut lines = trouble.lines();
-        let _ = writeln!(out, "  {} {}", look.bad("trouble:"), lines.next().unwrap_or_default());
+        write_line!(out, "  {} {}", look.bad("trouble:"), lines.next().unwrap_or_default());
         for line in lines {
-            let _ = writeln!(out, "    {line}");
+            write_line!(out, "    {line}");
         }
     }
     for lack in &status.lacks {
-        let _ = writeln!(out, "  {} {lack}", look.warning("the kernel cannot:"));
+        write_line!(out, "  {} {lack}", look.warning("the kernel cannot:"));
     }
     if !status.files.is_empty() {
-        out.push_str("\nfrom\n");
+        out.push_own("\nfrom\n");
     }
     for file in &status.files {
         let digest = file.digest.get(..12).unwrap_or(&file.digest);
         let other = match (file.gone, file.changed_since) {
             (true, _) => look.warning("   is gone"),
             (_, true) => look.warning("   is another now"),
-            _ => String::new(),
+            _ => Text::new(),
         };
-        let _ = writeln!(out, "  {digest}  {}{other}", file.name);
+        write_line!(out, "  {digest}  {}{other}", file.name);
     }
     if !status.pods.is_empty() {
-        out.push_str("\npods\n");
+        out.push_own("\npods\n");
     }
     for pod in &status.pods {
         let by = pod.interface.as_ref().map(|name| format!("   by {name}")).unwrap_or_default();
         let addresses =
             if pod.addresses.is_empty() { "no address".to_owned() } else { pod.addresses.join(", ") };
-        let _ = writeln!(out, "  {:<30} {addresses}{by}", pod.pod);
+        write_line!(out, "  {:<30} {addresses}{by}", pod.pod);
     }
     if !status.rules.is_empty() {
-        out.push_str("\n     packets         bytes   decided by\n");
+        out.push_own("\n     packets         bytes   decided by\n");
     }
     for rule in &status.rules {
         let by = match rule.rule {
@@ -197,11 +196,7 @@ pub fn status(status: &Status, look: Look) -> String {
             None if rule.policy == FORGED => ": not the pod's own source address".to_owned(),
             None => format!(" by {}, which isolates", rule.policy),
         };
-        let _ = writeln!(
-            out,
-            "{:>12} {:>13}   {} {}{by}",
-            rule.packets, rule.bytes, rule.direction, rule.verdict
-        );
+        write_line!(out, "{:>12} {:>13}   {} {}{by}", rule.packets, rule.bytes, rule.direction, rule.verdict);
     }
     out
 }

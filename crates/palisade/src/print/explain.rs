@@ -1,6 +1,5 @@
 //! An evaluation as a tree for people: the answer first, then the reason, then where to change it.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use palisade_model::diagnostic::Location;
@@ -13,6 +12,7 @@ use palisade_model::trace::{
 };
 
 use super::style::{Look, wrap};
+use crate::print::text::{NL, Text};
 
 /// How many rules that do not match, and policies that do not apply, are shown of a stage.
 const SHOWN: usize = 6;
@@ -26,32 +26,32 @@ struct Line {
 }
 
 /// The whole answer. `all` shows every rule that was asked.
-pub fn explanation(snapshot: &Snapshot, evaluation: &Evaluation, look: Look, all: bool) -> String {
+pub fn explanation(snapshot: &Snapshot, evaluation: &Evaluation, look: Look, all: bool) -> Text {
     let mut out = headline(snapshot, &evaluation.flow, evaluation.verdict, look);
     for conditions in evaluation.conditions() {
         let words: Vec<String> = conditions.iter().map(ToString::to_string).collect();
-        let _ = writeln!(
+        write_line!(
             out,
             "{}   only {}; anything else is dropped",
             look.warning("CONDITIONAL"),
             words.join(", or ")
         );
     }
-    out.push('\n');
+    out.end_line();
     for side in [&evaluation.egress, &evaluation.ingress] {
         side_tree(snapshot, &evaluation.flow, side, look, all, &mut out);
     }
     if let Some(advice) = advice(snapshot, evaluation) {
-        out.push('\n');
+        out.end_line();
         for (index, line) in wrap(&advice, look.width.saturating_sub(4)).iter().enumerate() {
-            let _ = writeln!(out, "  {}{line}", if index == 0 { "" } else { "  " });
+            write_line!(out, "  {}{line}", if index == 0 { "" } else { "  " });
         }
     }
     out
 }
 
 /// `DENIED   shop/web 10.1.0.12  →  shop/db-0 10.1.0.31   tcp/5432`.
-pub fn headline(snapshot: &Snapshot, flow: &Flow, verdict: Verdict, look: Look) -> String {
+pub fn headline(snapshot: &Snapshot, flow: &Flow, verdict: Verdict, look: Look) -> Text {
     let word = match verdict {
         Verdict::Allow => look.good("ALLOWED"),
         Verdict::Deny => look.bad("DENIED"),
@@ -62,7 +62,7 @@ pub fn headline(snapshot: &Snapshot, flow: &Flow, verdict: Verdict, look: Look) 
         .map(|service| format!("   via service {}/{}", service.namespace, service.name))
         .unwrap_or_default();
     let (source, destination) = (party(snapshot, flow.source), party(snapshot, flow.destination));
-    format!("{word}   {source}  →  {destination}   {}{via}\n", flow.traffic)
+    text!("{word}   {source}  →  {destination}   {}{via}{NL}", flow.traffic)
 }
 
 fn party(snapshot: &Snapshot, party: Party) -> String {
@@ -78,7 +78,7 @@ fn party(snapshot: &Snapshot, party: Party) -> String {
     }
 }
 
-fn side_tree(snapshot: &Snapshot, flow: &Flow, side: &Side, look: Look, all: bool, out: &mut String) {
+fn side_tree(snapshot: &Snapshot, flow: &Flow, side: &Side, look: Look, all: bool, out: &mut Text) {
     let own = match side.direction {
         Direction::Egress => flow.source,
         Direction::Ingress => flow.destination,
@@ -86,9 +86,9 @@ fn side_tree(snapshot: &Snapshot, flow: &Flow, side: &Side, look: Look, all: boo
     let (who, summary) = (snapshot.describe(own), summary(side));
     let plain = format!("{} of {who} — {summary}", side.direction);
     // On a narrow terminal the summary goes below.
-    let between = if plain.chars().count() + 2 > look.width { "\n    " } else { " " };
-    let summary = if side.verdict == Verdict::Allow { summary } else { look.bad(&summary) };
-    let _ = writeln!(out, "  {} of {} —{between}{summary}", side.direction, look.strong(&who));
+    let between = if plain.chars().count() + 2 > look.width { Text::own("\n    ") } else { Text::own(" ") };
+    let summary = if side.verdict == Verdict::Allow { Text::from(summary) } else { look.bad(&summary) };
+    write_line!(out, "  {} of {} —{between}{summary}", side.direction, look.strong(&who));
     let mut lines: Vec<Line> = side.stages.iter().flat_map(|stage| stage_lines(stage, all)).collect();
     if let Some(last) = lines.last_mut() {
         last.decisive = true;
@@ -105,7 +105,7 @@ fn side_tree(snapshot: &Snapshot, flow: &Flow, side: &Side, look: Look, all: boo
 
 /// One line of the tree, wrapped; the place stands in a column at the right of its last line, or below where it does not
 /// fit.
-fn tree_line(line: &Line, stage_width: usize, room: usize, column: usize, look: Look, out: &mut String) {
+fn tree_line(line: &Line, stage_width: usize, room: usize, column: usize, look: Look, out: &mut Text) {
     let at = line.at.as_ref().map(ToString::to_string).unwrap_or_default();
     let count = |text: &str| text.chars().count();
     // Continued lines are indented by two.
@@ -132,13 +132,12 @@ fn tree_line(line: &Line, stage_width: usize, room: usize, column: usize, look: 
         };
         let stage = if first { line.stage.as_str() } else { "" };
         let indent = if first { "" } else { "  " };
-        let mut row = format!("{indent}{text}");
+        let mut row = text!("{indent}{text}");
         if last && !at.is_empty() {
-            let gap = column.saturating_sub(count(&row)).max(if row.is_empty() { 0 } else { 2 });
-            row.push_str(&" ".repeat(gap));
-            row.push_str(&look.quiet(&at));
+            let gap = column.saturating_sub(count(row.as_str())).max(if row.is_empty() { 0 } else { 2 });
+            write_text!(row, "{:gap$}{}", "", look.quiet(&at));
         }
-        let _ = writeln!(out, "  {} {stage:stage_width$}  {}", look.quiet(branch), row.trim_end());
+        write_line!(out, "  {} {stage:stage_width$}  {}", look.quiet(branch), row.trim_end());
     }
 }
 

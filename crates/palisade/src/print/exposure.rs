@@ -1,7 +1,6 @@
 //! What workloads do with pods that do not exist yet and with the outside, for people and for programs.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::net::IpAddr;
 
 use palisade_analysis::exposure::Exposed;
@@ -18,6 +17,7 @@ use super::caveats;
 use super::json::Diagnostic;
 use super::peers::{Allowed, Range, Workload, outside};
 use super::style::Look;
+use crate::print::text::{NL, Text};
 
 /// All of it, in JSON.
 #[derive(Debug, Serialize)]
@@ -139,19 +139,19 @@ impl From<&Witness> for Example {
 }
 
 /// The line above what is said about a workload.
-pub fn heading(name: &WorkloadName, look: Look) -> String {
-    format!("{} {}\n", look.strong(&name.to_string()), look.quiet(&format!("({})", name.kind)))
+pub fn heading(name: &WorkloadName, look: Look) -> Text {
+    text!("{} {}{NL}", look.strong(name), look.quiet(format_args!("({})", name.kind)))
 }
 
 /// What a workload does in one direction, a line for each sort of other end.
-pub fn text(snapshot: &Snapshot, exposed: &Exposed, cells: &Cells, look: Look) -> String {
-    let mut out = String::new();
+pub fn text(snapshot: &Snapshot, exposed: &Exposed, cells: &Cells, look: Look) -> Text {
+    let mut out = Text::new();
     let (verb, end) = match exposed.direction {
         Direction::Ingress => ("accepts", "from"),
         Direction::Egress => ("sends", "to"),
     };
     if !exposed.protected {
-        let _ = writeln!(out, "  {verb} all {end} anybody   {}", look.warning("no policy applies"));
+        write_line!(out, "  {verb} all {end} anybody   {}", look.warning("no policy applies"));
         return out;
     }
     let said = |traffic: TrafficId, uniform: bool| {
@@ -180,8 +180,8 @@ pub fn text(snapshot: &Snapshot, exposed: &Exposed, cells: &Cells, look: Look) -
     let width = lines.iter().map(|(what, _)| what.chars().count()).max().unwrap_or(0).min(40);
     for (what, who) in lines {
         let pad = " ".repeat(width.saturating_sub(what.chars().count()));
-        let _ = writeln!(out, "  {verb} {what}{pad}  {end} {who}");
+        write_line!(out, "  {verb} {what}{pad}  {end} {who}");
     }
-    out.push_str(&caveats::notes(snapshot, &exposed.caveats, 2, look));
+    out.push(&caveats::notes(snapshot, &exposed.caveats, 2, look));
     out
 }

@@ -74,11 +74,7 @@ impl From<&diagnostic::Diagnostic> for Diagnostic {
     }
 }
 
-/// Pretty-printed, with a final line break.
-pub fn print(value: &impl Serialize) -> String {
-    // None of these types can fail to serialise: no maps with odd keys, no numbers that JSON lacks.
-    serde_json::to_string_pretty(value).map(|text| text + "\n").unwrap_or_default()
-}
+pub use super::text::documents::json as print;
 
 #[cfg(test)]
 mod tests {
@@ -91,7 +87,7 @@ mod tests {
             .for_serialize()
             .into_generator()
             .into_root_schema_for::<T>();
-        let now = print(&schema);
+        let now = print(&schema).to_string();
         if std::env::var_os("UPDATE_SCHEMAS").is_some() {
             std::fs::write(&path, &now).unwrap();
         }

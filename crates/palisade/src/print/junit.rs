@@ -1,15 +1,14 @@
 //! Test results as JUnit XML, one suite a test.
 
-use std::fmt::Write;
-
+use crate::print::text::Text;
 use palisade_analysis::policy_test::{Case, Report};
 
 /// The whole report.
-pub fn junit(report: &Report) -> String {
+pub fn junit(report: &Report) -> Text {
     let unreadable = report.unreadable.len();
     let (tests, failures) = (report.cases.len() + unreadable, report.failed());
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let _ = writeln!(
+    let mut out = Text::own("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    write_line!(
         out,
         "<testsuites name=\"palisade\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{unreadable}\">"
     );
@@ -18,7 +17,7 @@ pub fn junit(report: &Report) -> String {
         let same = |case: &&Case| case.test == first.test && case.at.file == first.at.file;
         let (suite, rest) = cases.split_at(cases.iter().take_while(same).count());
         let failed = suite.iter().filter(|case| !case.failures.is_empty()).count();
-        let _ = writeln!(
+        write_line!(
             out,
             "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{failed}\" errors=\"0\" file=\"{}\">",
             escape(&first.test),
@@ -28,36 +27,36 @@ pub fn junit(report: &Report) -> String {
         for case in suite {
             test_case(case, &mut out);
         }
-        out.push_str("  </testsuite>\n");
+        out.push_own("  </testsuite>\n");
         cases = rest;
     }
     if unreadable > 0 {
-        let _ = writeln!(
+        write_line!(
             out,
             "  <testsuite name=\"unreadable\" tests=\"{unreadable}\" failures=\"0\" errors=\"{unreadable}\">"
         );
         for diagnostic in &report.unreadable {
             let at = diagnostic.location.as_ref().map(ToString::to_string).unwrap_or_default();
             let (at, message) = (escape(&at), escape(&diagnostic.message));
-            let _ = writeln!(
+            write_line!(
                 out,
                 "    <testcase name=\"{at}\" classname=\"unreadable\"><error message=\"{message}\"/></testcase>"
             );
         }
-        out.push_str("  </testsuite>\n");
+        out.push_own("  </testsuite>\n");
     }
-    out.push_str("</testsuites>\n");
+    out.push_own("</testsuites>\n");
     out
 }
 
-fn test_case(case: &Case, out: &mut String) {
+fn test_case(case: &Case, out: &mut Text) {
     let (name, class) = (escape(&case.name), escape(&case.test));
-    let _ = write!(out, "    <testcase name=\"{name}\" classname=\"{class}\" line=\"{}\"", case.at.line);
+    write_text!(out, "    <testcase name=\"{name}\" classname=\"{class}\" line=\"{}\"", case.at.line);
     if case.failures.is_empty() {
-        out.push_str("/>\n");
+        out.push_own("/>\n");
         return;
     }
-    out.push_str(">\n");
+    out.push_own(">\n");
     for failure in &case.failures {
         let message = format!("{}: expected {}, got {}", failure.subject, failure.expected, failure.got);
         let detail = super::tests::detail(
@@ -65,16 +64,19 @@ fn test_case(case: &Case, out: &mut String) {
             super::style::Look { color: false, width: 110 },
             &Default::default(),
         );
-        let _ = writeln!(
+        write_line!(
             out,
-            "      <failure message=\"{}\" type=\"expectation\">{}: {}\n{}</failure>",
+            "      <failure message=\"{}\" type=\"expectation\">{}: {}",
             escape(&message),
             escape(&failure.at.to_string()),
             escape(&message),
-            escape(&detail)
         );
+        for line in detail.lines() {
+            write_line!(out, "{}", escape(line.as_str()));
+        }
+        out.push_own("</failure>\n");
     }
-    out.push_str("    </testcase>\n");
+    out.push_own("    </testcase>\n");
 }
 
 /// For text and attributes. Characters that XML 1.0 cannot hold are replaced.

@@ -1,7 +1,6 @@
 //! What a lab measured, for people and for programs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
 use palisade_analysis::policy_test::packets::PacketReport;
 use palisade_lab::Measured;
@@ -16,6 +15,7 @@ use super::diagnostics::{plural, render};
 use super::json::{Flow, Verdict};
 use super::style::Look;
 use super::tests::failure_line;
+use crate::print::text::{NL, Text};
 
 /// A flow, what was predicted, and what a packet said, if one was asked.
 #[derive(Debug)]
@@ -43,10 +43,24 @@ pub struct LabReport {
     pub rejected: Counts,
     /// Every flow that did not do as predicted.
     pub mismatches: Vec<Mismatch>,
-    /// How many flows were not sent, by reason.
+    /// Every flow whose packet could not be sent, after several attempts: nothing is known about it.
+    pub failed: Vec<Unsent>,
+    /// How many flows no packet of this machine can show, by reason.
     pub not_sent: BTreeMap<String, usize>,
     /// What was added to the manifests, and what the kernel cannot do.
     pub notes: Vec<String>,
+}
+
+/// A flow whose packet could not be sent.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Unsent {
+    pub flow: Flow,
+    /// The same in words.
+    pub text: String,
+    /// The last reason.
+    pub why: String,
 }
 
 /// How many flows did as predicted, and how many did not.
@@ -113,6 +127,7 @@ impl LabReport {
             denied: Counts::default(),
             rejected: Counts::default(),
             mismatches: Vec::new(),
+            failed: Vec::new(),
             not_sent: BTreeMap::new(),
             notes: placed.notes.iter().chain(lacks).cloned().collect(),
         };
@@ -135,6 +150,11 @@ impl LabReport {
                         by: one.by.clone(),
                     });
                 }
+                Some(Measured::Failed(why)) => report.failed.push(Unsent {
+                    flow: Flow::new(&placed.snapshot, &one.flow),
+                    text: flow_text(&placed.snapshot, &one.flow),
+                    why: why.clone(),
+                }),
                 Some(Measured::NotSent(why)) => *report.not_sent.entry(why.clone()).or_default() += 1,
                 None => {}
             }
@@ -155,38 +175,42 @@ fn flow_text(snapshot: &Snapshot, flow: &flow::Flow) -> String {
 }
 
 /// The table of what was predicted and measured.
-pub fn report(report: &LabReport, look: Look) -> String {
-    let mut out = String::new();
+pub fn report(report: &LabReport, look: Look) -> Text {
+    let mut out = Text::new();
     for note in &report.notes {
-        let _ = writeln!(out, "{} {note}", look.warning("note:"));
+        write_line!(out, "{} {note}", look.warning("note:"));
     }
     if report.asked < report.flows {
         let (asked, flows) = (report.asked, report.flows);
         let note = format!("{asked} of {flows} flows were asked about: --most-flows {flows} asks about all");
-        let _ = writeln!(out, "{} {note}", look.warning("note:"));
+        write_line!(out, "{} {note}", look.warning("note:"));
     }
     let rows = [("allowed", report.allowed), ("denied", report.denied), ("rejected", report.rejected)];
     if !report.measured {
-        let _ = writeln!(out, "\n             predicted (nothing was measured)");
+        write_line!(out, "{NL}             predicted (nothing was measured)");
         for (name, counts) in rows {
-            let _ = writeln!(out, "  {name:<9}{:>9}", counts.predicted);
+            write_line!(out, "  {name:<9}{:>9}", counts.predicted);
         }
         return out;
     }
-    let _ = writeln!(out, "\n             as predicted   not as predicted");
+    write_line!(out, "{NL}             as predicted   not as predicted");
     for (name, counts) in rows {
         let wrong = format!("{:>15}", counts.not_as_predicted);
-        let wrong = if counts.not_as_predicted == 0 { wrong } else { look.bad(&wrong) };
-        let _ = writeln!(out, "  {name:<9}{:>9}{wrong}", counts.as_predicted);
+        let wrong = if counts.not_as_predicted == 0 { Text::from(wrong) } else { look.bad(&wrong) };
+        write_line!(out, "  {name:<9}{:>9}{wrong}", counts.as_predicted);
     }
     for (why, count) in &report.not_sent {
-        let _ = writeln!(out, "  not sent {count:>9}   {why}");
+        write_line!(out, "  not sent {count:>9}   {why}");
+    }
+    for unsent in &report.failed {
+        write_line!(out, "{NL}{} {}", look.bad("could not be sent:"), look.strong(&unsent.text));
+        write_line!(out, "  {}", unsent.why);
     }
     for mismatch in &report.mismatches {
         let by = if mismatch.by.is_empty() { "no policy".to_owned() } else { mismatch.by.join(", ") };
-        let _ = writeln!(
+        write_line!(
             out,
-            "\n{} {}\n  predicted {} by {by}, measured {}",
+            "{NL}{} {}{NL}  predicted {} by {by}, measured {}",
             look.bad("not as predicted:"),
             look.strong(&mismatch.text),
             word(mismatch.predicted),
@@ -232,22 +256,25 @@ impl From<&PacketReport> for PacketTests {
 }
 
 /// Test results for people.
-pub fn packet_tests(report: &PacketReport, quiet: bool, look: Look) -> String {
-    let mut out = String::new();
+pub fn packet_tests(report: &PacketReport, quiet: bool, look: Look) -> Text {
+    let mut out = Text::new();
     for case in &report.cases {
         let name = format!("{}: {}", case.test, case.name);
         if !case.failures.is_empty() {
-            let _ = writeln!(out, "{} {name}   {}", look.bad("FAIL"), look.quiet(&case.at.to_string()));
+            write_line!(out, "{} {name}   {}", look.bad("FAIL"), look.quiet(&case.at));
         } else if !quiet {
             let word = if case.sent > 0 { look.good("ok  ") } else { look.warning("none") };
-            let _ =
-                writeln!(out, "{word} {name}{}", look.quiet(&format!("  ({})", plural(case.sent, "packet"))));
+            write_line!(
+                out,
+                "{word} {name}{}",
+                look.quiet(format_args!("  ({})", plural(case.sent, "packet")))
+            );
         }
         for failure in &case.failures {
-            out.push_str(&failure_line(failure, look));
+            out.push(&failure_line(failure, look));
         }
         for (why, (count, first)) in case.not_sent.iter().filter(|_| !quiet) {
-            let _ = writeln!(
+            write_line!(
                 out,
                 "     {} {} ({first} …): {why}",
                 look.warning("not sent:"),
@@ -256,11 +283,11 @@ pub fn packet_tests(report: &PacketReport, quiet: bool, look: Look) -> String {
         }
     }
     for diagnostic in &report.unreadable {
-        out.push_str(&render(diagnostic, &BTreeMap::new(), look));
+        out.push(&render(diagnostic, &BTreeMap::new(), look));
     }
     let not_sent = report.not_sent();
     let none = report.cases.len() - report.passed() - report.failed();
-    let _ = writeln!(
+    write_line!(
         out,
         "{} steps passed, {} failed, {none} without any packet; {} sent, {} not sent",
         report.passed(),
@@ -269,7 +296,7 @@ pub fn packet_tests(report: &PacketReport, quiet: bool, look: Look) -> String {
         plural(not_sent.values().sum(), "flow"),
     );
     for (why, count) in not_sent {
-        let _ = writeln!(out, "  {count:>6} {why}");
+        write_line!(out, "  {count:>6} {why}");
     }
     out
 }

@@ -1,5 +1,9 @@
 //! Printers: facts in, text out. Nothing here decides anything.
 
+// First: its macros make the texts of all others.
+#[macro_use]
+pub mod text;
+
 pub mod caveats;
 pub mod diagnostics;
 pub mod diff;

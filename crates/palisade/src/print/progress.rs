@@ -2,12 +2,13 @@
 //!
 //! A thread of its own draws, so that whoever works only counts, and what cannot be counted shows that it is alive.
 
-use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::text::Text;
+use super::text::output::{Cursor, Stream};
 use super::time::seconds;
 
 /// Whatever is over sooner is not worth a word.
@@ -38,7 +39,7 @@ impl Progress {
     /// Begins. Nothing is drawn where standard error is no terminal, or where the answer itself scrolls by.
     pub fn begin(what: &'static str, answer_scrolls: bool) -> Self {
         let state = Arc::new(Mutex::new(State { what, done: 0, total: 0 }));
-        let watched = std::io::stderr().is_terminal() && !(answer_scrolls && std::io::stdout().is_terminal());
+        let watched = Stream::Stderr.is_terminal() && !(answer_scrolls && Stream::Stdout.is_terminal());
         let drawing = watched.then(|| {
             let (end, ended) = channel();
             let state = Arc::clone(&state);
@@ -47,11 +48,11 @@ impl Progress {
                 let mut wait = PATIENCE;
                 while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                     wait = PERIOD;
-                    write(&format!("\r{}", line(read(&state), begun.elapsed())));
+                    Stream::Stderr.draw(Cursor::LineStart, &line(read(&state), begun.elapsed()));
                 }
                 if wait == PERIOD {
                     // What was drawn goes away: the answer stands alone.
-                    write("\r\u{1b}[2K");
+                    Stream::Stderr.draw(Cursor::ClearLine, &Text::new());
                 }
             };
             (end, std::thread::spawn(draw))
@@ -94,17 +95,12 @@ fn read(state: &Mutex<State>) -> State {
     }
 }
 
-fn line(State { what, done, total }: State, since: Duration) -> String {
+fn line(State { what, done, total }: State, since: Duration) -> Text {
     if total == 0 {
-        return format!("{what} … {}   ", seconds(since));
+        return text!("{what} … {}   ", seconds(since));
     }
     let full = WIDTH * done.min(total) / total;
-    format!("{what} {}{} {done}/{total}   ", "█".repeat(full), "░".repeat(WIDTH - full))
-}
-
-fn write(text: &str) {
-    let mut err = std::io::stderr().lock();
-    let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+    text!("{what} {}{} {done}/{total}   ", "█".repeat(full), "░".repeat(WIDTH - full))
 }
 
 #[cfg(test)]
@@ -114,9 +110,9 @@ mod tests {
     #[test]
     fn what_is_counted_has_a_bar_and_what_is_not_has_a_clock() {
         let half = line(State { what: "rows", done: 5, total: 10 }, Duration::ZERO);
-        assert_eq!(half.trim_end(), "rows ██████████████░░░░░░░░░░░░░░ 5/10");
+        assert_eq!(half.trim_end().as_str(), "rows ██████████████░░░░░░░░░░░░░░ 5/10");
         let open = line(State { what: "reading", done: 0, total: 0 }, Duration::from_secs(2));
-        assert_eq!(open.trim_end(), "reading … 2.0 s");
+        assert_eq!(open.trim_end().as_str(), "reading … 2.0 s");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::caveats;
 use super::json::{Diagnostic, Explanation};
 use super::peers::Allowed;
 use super::style::Look;
+use crate::print::text::{NL, Text};
 
 /// Everything that was asked, in JSON.
 #[derive(Debug, Serialize)]
@@ -108,21 +109,21 @@ impl Said {
 }
 
 /// Whether it holds, and what is let through.
-pub fn words(snapshot: &Snapshot, query: &Query, found: &Answer, cells: &Cells, look: Look) -> String {
+pub fn words(snapshot: &Snapshot, query: &Query, found: &Answer, cells: &Cells, look: Look) -> Text {
     let sign = match query.must.map(|must| found.holds(must)) {
         Some(true) => look.good("HOLDS "),
         Some(false) => look.bad("FAILS "),
         None => look.strong("ANSWER"),
     };
-    let mut out = format!("{sign}  {}\n        {}\n", query.text, let_through(found, cells));
+    let mut out = text!("{sign}  {}{NL}        {}{NL}", query.text, let_through(found, cells));
     if found.conditional != Traffics::EMPTY {
         let conditional = connections(found.conditional, cells);
-        let _ = writeln!(out, "        {conditional} only on condition (layer 7), for some of them");
+        write_line!(out, "        {conditional} only on condition (layer 7), for some of them");
     }
     if query.must == Some(Must::NotBeEmpty) && !found.holds(Must::NotBeEmpty) {
-        out.push_str("        no single connection shows it: every one of them is refused\n");
+        out.push_own("        no single connection shows it: every one of them is refused\n");
     }
-    out.push_str(&caveats::notes(snapshot, &found.caveats, 8, look));
+    out.push(&caveats::notes(snapshot, &found.caveats, 8, look));
     out
 }
 

@@ -1,10 +1,11 @@
 //! Diagnostics as SARIF 2.1.0, which code scanning services read.
 
+use crate::print::text::Text;
 use palisade_model::diagnostic::{Code, Diagnostic, Location, Severity};
 use serde_json::{Value, json};
 
 /// One run with all results; every code that occurs is described.
-pub fn sarif(found: &[Diagnostic]) -> String {
+pub fn sarif(found: &[Diagnostic]) -> Text {
     let mut codes: Vec<&'static Code> = found.iter().map(|diagnostic| diagnostic.code).collect();
     codes.sort_by_key(|code| code.id);
     codes.dedup_by_key(|code| code.id);
@@ -14,7 +15,7 @@ pub fn sarif(found: &[Diagnostic]) -> String {
 }
 
 /// One run of this tool.
-pub fn document(rules: &[Value], results: &[Value]) -> String {
+pub fn document(rules: &[Value], results: &[Value]) -> Text {
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -24,7 +25,7 @@ pub fn document(rules: &[Value], results: &[Value]) -> String {
             "results": results,
         }],
     });
-    super::json::print(&log)
+    super::text::documents::json(&log)
 }
 
 fn rule(code: &Code) -> Value {

@@ -1,10 +1,11 @@
 //! Colour and width. Colour only ever repeats what a word or a sign says.
 
-use std::borrow::Cow;
-use std::io::IsTerminal;
+use std::fmt::Display;
 
 use anstyle::{AnsiColor, Style};
 
+use super::text::Text;
+use super::text::output::Stream;
 use crate::cli::ColorChoice;
 
 /// How to print for people.
@@ -22,37 +23,37 @@ const PLAIN_WIDTH: usize = 116;
 impl Look {
     /// For standard output.
     pub fn stdout(choice: ColorChoice) -> Self {
-        let terminal = std::io::stdout().is_terminal();
+        let terminal = Stream::Stdout.is_terminal();
         Look { color: wanted(choice, terminal), width: width(terminal) }
     }
 
     /// For standard error.
     pub fn stderr(choice: ColorChoice) -> Self {
-        let terminal = std::io::stderr().is_terminal();
+        let terminal = Stream::Stderr.is_terminal();
         Look { color: wanted(choice, terminal), width: width(terminal) }
     }
 
-    fn paint(self, style: Style, text: &str) -> String {
-        if self.color { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    fn paint(self, style: Style, text: impl Display) -> Text {
+        if self.color { Text::styled(style, text) } else { text!("{text}") }
     }
 
-    pub fn good(self, text: &str) -> String {
+    pub fn good(self, text: impl Display) -> Text {
         self.paint(AnsiColor::Green.on_default().bold(), text)
     }
 
-    pub fn bad(self, text: &str) -> String {
+    pub fn bad(self, text: impl Display) -> Text {
         self.paint(AnsiColor::Red.on_default().bold(), text)
     }
 
-    pub fn warning(self, text: &str) -> String {
+    pub fn warning(self, text: impl Display) -> Text {
         self.paint(AnsiColor::Yellow.on_default().bold(), text)
     }
 
-    pub fn strong(self, text: &str) -> String {
+    pub fn strong(self, text: impl Display) -> Text {
         self.paint(Style::new().bold(), text)
     }
 
-    pub fn quiet(self, text: &str) -> String {
+    pub fn quiet(self, text: impl Display) -> Text {
         self.paint(Style::new().dimmed(), text)
     }
 }
@@ -94,30 +95,6 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A text without what would move a terminal's cursor, ring its bell or change its title: names and values come from
-/// files that anybody may have written. Colours stay, and so do lines.
-pub fn tame(text: &str) -> Cow<'_, str> {
-    let wild = |c: char| c.is_control() && c != '\n' && c != '\t';
-    if !text.contains(wild) {
-        return Cow::Borrowed(text);
-    }
-    let mut tamed = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(wild) {
-        tamed.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let colour = rest.strip_prefix("\u{1b}[").and_then(|code| {
-            let end = code.find(|c: char| !(c.is_ascii_digit() || c == ';'))?;
-            (code.as_bytes()[end] == b'm').then_some(end + 3)
-        });
-        let length = colour.unwrap_or_else(|| rest.chars().next().map_or(0, char::len_utf8));
-        tamed.push_str(if colour.is_some() { &rest[..length] } else { "\u{fffd}" });
-        rest = &rest[length..];
-    }
-    tamed.push_str(rest);
-    Cow::Owned(tamed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,13 +104,5 @@ mod tests {
         assert_eq!(wrap("aa bb cc", 5), ["aa bb", "cc"]);
         assert_eq!(wrap("aaaaaaaa b", 3), ["aaaaaaaa", "b"]);
         assert_eq!(wrap("", 3), [""]);
-    }
-
-    #[test]
-    fn a_terminal_is_left_alone() {
-        assert_eq!(tame("plain\n\ttext"), "plain\n\ttext");
-        assert_eq!(tame("\u{1b}[1;31mred\u{1b}[0m"), "\u{1b}[1;31mred\u{1b}[0m");
-        assert_eq!(tame("a\u{1b}[2Jb\u{7}c\u{1b}]0;title"), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}]0;title");
-        assert_eq!(tame("end\u{1b}["), "end\u{fffd}[");
     }
 }

@@ -1,16 +1,15 @@
 //! Test results for people: a line a case, and under a failing one what led there.
 
-use std::fmt::Write;
-
 use palisade_analysis::policy_test::{Failure, Report};
 
 use super::diagnostics::{Texts, plural, render};
 use super::explain::explanation;
 use super::style::Look;
+use crate::print::text::{NL, Text};
 
 /// The whole report.
-pub fn report(report: &Report, texts: &Texts<'_>, quiet: bool, look: Look) -> String {
-    let mut out = String::new();
+pub fn report(report: &Report, texts: &Texts<'_>, quiet: bool, look: Look) -> Text {
+    let mut out = Text::new();
     for case in &report.cases {
         let name =
             if case.test.is_empty() { case.name.clone() } else { format!("{}: {}", case.test, case.name) };
@@ -21,16 +20,16 @@ pub fn report(report: &Report, texts: &Texts<'_>, quiet: bool, look: Look) -> St
                 } else {
                     String::new()
                 };
-                let _ = writeln!(out, "{}   {name}{}", look.good("ok"), look.quiet(&flows));
+                write_line!(out, "{}   {name}{}", look.good("ok"), look.quiet(&flows));
             }
         } else {
-            let _ = writeln!(out, "{} {name}   {}", look.bad("FAIL"), look.quiet(&case.at.to_string()));
+            write_line!(out, "{} {name}   {}", look.bad("FAIL"), look.quiet(&case.at));
         }
         if !case.failures.is_empty() || !quiet {
             for note in &case.notes {
                 let subject = note.subject.as_ref().map(|subject| format!("{subject}: ")).unwrap_or_default();
                 let at = note.location.as_ref().map(|at| format!("   {at}")).unwrap_or_default();
-                let _ = writeln!(
+                write_line!(
                     out,
                     "     {} {subject}{}{}",
                     look.warning("note:"),
@@ -40,22 +39,22 @@ pub fn report(report: &Report, texts: &Texts<'_>, quiet: bool, look: Look) -> St
             }
         }
         for failure in &case.failures {
-            out.push_str(&failure_line(failure, look));
+            out.push(&failure_line(failure, look));
             let narrow = Look { width: look.width.saturating_sub(7), ..look };
             for line in detail(failure, narrow, texts).lines() {
-                let _ = writeln!(out, "{}{line}", if line.is_empty() { "" } else { "       " });
+                write_line!(out, "{}{line}", if line.is_empty() { "" } else { "       " });
             }
         }
     }
     for diagnostic in &report.unreadable {
-        out.push_str(&render(diagnostic, texts, look));
+        out.push(&render(diagnostic, texts, look));
     }
-    let _ = writeln!(out, "{} passed, {} failed", report.passed(), report.failed());
+    write_line!(out, "{} passed, {} failed", report.passed(), report.failed());
     out
 }
 
 /// What led to a failure: the trace of a flow, the errors of a request.
-pub fn detail(failure: &Failure, look: Look, texts: &Texts<'_>) -> String {
+pub fn detail(failure: &Failure, look: Look, texts: &Texts<'_>) -> Text {
     if let Some((snapshot, evaluation)) = &failure.evaluation {
         return explanation(snapshot, evaluation, look, false);
     }
@@ -63,12 +62,12 @@ pub fn detail(failure: &Failure, look: Look, texts: &Texts<'_>) -> String {
 }
 
 /// What did not hold, in a line.
-pub fn failure_line(failure: &Failure, look: Look) -> String {
-    format!(
-        "     {}   expected {}, got {}   {}\n",
+pub fn failure_line(failure: &Failure, look: Look) -> Text {
+    text!(
+        "     {}   expected {}, got {}   {}{NL}",
         look.strong(&failure.subject),
         look.good(&failure.expected),
         look.bad(&failure.got),
-        look.quiet(&failure.at.to_string())
+        look.quiet(&failure.at)
     )
 }

@@ -1,7 +1,5 @@
 //! What holds for a tool, for people.
 
-use std::fmt::Write;
-
 use palisade_dialects::thorium::effective::{Applied, Effective, EffectiveSide, Origin};
 use palisade_dialects::thorium::instance::Why;
 use palisade_model::diagnostic::Location;
@@ -9,18 +7,19 @@ use palisade_model::policy::Direction;
 
 use super::diagnostics::plural;
 use super::style::{Look, wrap};
+use crate::print::text::{NL, Text};
 
 /// Everything that holds for a tool.
-pub fn effective(name: &str, held: &Effective, look: Look) -> String {
-    let mut out = format!("{}   {}\n", look.strong(name), headline(held));
+pub fn effective(name: &str, held: &Effective, look: Look) -> Text {
+    let mut out = text!("{}   {}{NL}", look.strong(name), headline(held));
     if !held.kubernetes {
         return out;
     }
     for side in &held.sides {
-        out.push('\n');
+        out.end_line();
         one_side(held, side, look, &mut out);
     }
-    out.push_str("\n  policies\n");
+    out.push_own("\n  policies\n");
     let rows: Vec<[String; 4]> = held
         .applied
         .iter()
@@ -40,7 +39,7 @@ pub fn effective(name: &str, held: &Effective, look: Look) -> String {
     table(&rows, look, &mut out);
     let shown: Vec<&str> = held.shown.iter().map(|name| name.as_str()).collect();
     let shown = if shown.is_empty() { "none".to_owned() } else { shown.join(", ") };
-    let _ = writeln!(out, "  shown on the image: {shown}");
+    write_line!(out, "  shown on the image: {shown}");
     out
 }
 
@@ -61,16 +60,16 @@ fn headline(held: &Effective) -> String {
 }
 
 /// Who may reach the tool, or whom it may reach.
-fn one_side(held: &Effective, side: &EffectiveSide, look: Look, out: &mut String) {
+fn one_side(held: &Effective, side: &EffectiveSide, look: Look, out: &mut Text) {
     let isolated = held.unreadable.is_some() || !side.restricted_by.is_empty();
     let summary = match (isolated, side.allowed.iter().all(|line| line.who == "nobody")) {
         (false, _) => look.warning("nothing restricts it: everything is allowed"),
         (true, true) => look.bad("nothing is allowed"),
-        (true, false) => "only this is allowed".to_owned(),
+        (true, false) => Text::own("only this is allowed"),
     };
-    let _ = writeln!(out, "  {} — {summary}", side.direction);
+    write_line!(out, "  {} — {summary}", side.direction);
     if let Some(what) = &held.unreadable {
-        let _ = writeln!(out, "    the image fails closed: {what}");
+        write_line!(out, "    the image fails closed: {what}");
     }
     let word = match side.direction {
         Direction::Ingress => "from",
@@ -133,20 +132,20 @@ fn place(at: Option<&Location>) -> String {
 }
 
 /// Columns as wide as they need to be; the first is broken where the line would be too long.
-fn table<const N: usize>(rows: &[[String; N]], look: Look, out: &mut String) {
+fn table<const N: usize>(rows: &[[String; N]], look: Look, out: &mut Text) {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..N).map(width).collect();
     let others: usize = widths.iter().skip(1).map(|width| width + 3).sum();
     let first = widths[0].min(look.width.saturating_sub(4 + others).max(24));
     for row in rows {
         let mut lines = wrap(&row[0], first).into_iter();
-        let mut line = format!("    {:first$}", lines.next().unwrap_or_default());
+        let mut line = text!("    {:first$}", lines.next().unwrap_or_default());
         for (cell, width) in row.iter().zip(&widths).skip(1) {
-            let _ = write!(line, "   {cell:width$}");
+            write_text!(line, "   {cell:width$}");
         }
-        let _ = writeln!(out, "{}", line.trim_end());
+        write_line!(out, "{}", line.trim_end());
         for rest in lines {
-            let _ = writeln!(out, "      {rest}");
+            write_line!(out, "      {rest}");
         }
     }
 }

@@ -30,7 +30,7 @@ fn objects(text: &str) -> Objects {
 }
 
 fn words(before: &str, after: &str) -> String {
-    between(objects(before), objects(after)).words(PLAIN)
+    between(objects(before), objects(after)).words(PLAIN).to_string()
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn long_lists_have_some_of_each() {
     for (opens, closes, listed) in
         [(9, 0, (6, 0)), (0, 9, (0, 6)), (9, 1, (5, 1)), (9, 9, (3, 3)), (2, 2, (2, 2))]
     {
-        let text = changes(opens, closes).words(PLAIN);
+        let text = changes(opens, closes).words(PLAIN).to_string();
         assert_eq!((count(&text, "opens"), count(&text, "closes")), listed, "{text}");
         let more = opens + closes - listed.0 - listed.1;
         assert_eq!(text.contains(&format!("and {more} more")), more > 0, "{text}");

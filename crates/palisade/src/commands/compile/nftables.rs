@@ -13,17 +13,19 @@ use crate::Outcome;
 use crate::cli::{ColorChoice, CompileArgs};
 use crate::input;
 use crate::print::style::Look;
+use crate::print::text::documents::nft_program;
+use crate::print::text::{NL, Text};
 
 pub fn run(arguments: &CompileArgs, color: ColorChoice) -> Outcome {
     let look = Look::stderr(color);
-    let fail = |message: &str| Outcome {
-        out: String::new(),
-        err: format!("{} {message}\n", look.bad("error:")),
+    let fail = |message: &Text| Outcome {
+        out: Text::new(),
+        err: text!("{} {message}{NL}", look.bad("error:")),
         code: UNANSWERED,
     };
     let mut input = input::read(&arguments.input.files);
     if let Some(refusal) = input.refusal() {
-        return fail(&refusal);
+        return fail(&refusal.into());
     }
     let objects = input::world(&mut input, arguments.thorium).into_objects();
     let errors: Vec<Diagnostic> = input.found.iter().filter(|finding| finding.is_error()).cloned().collect();
@@ -37,18 +39,18 @@ pub fn run(arguments: &CompileArgs, color: ColorChoice) -> Outcome {
     };
     let view = Engine::of(&objects, &snapshot).view();
     let compiled = compile(&view.part_of(&node), &node);
-    let mut out = format!("# Policies for node {node}, from {}.\n", input::describe(&arguments.input.files));
-    out.push_str(
+    let mut out = text!("# Policies for node {node}, from {}.{NL}", input::describe(&arguments.input.files));
+    out.push_own(
         "# Load it with: nft -f FILE. It replaces the table inet palisade at once, and touches no other.\n",
     );
-    out.push_str(&compiled.program.replace());
+    out.push(&nft_program(&compiled.program));
     let lacks = compiled.lacks.iter();
-    let err = lacks.map(|lack| format!("{} {lack}\n", look.warning("warning:"))).collect();
+    let err = lacks.map(|lack| text!("{} {lack}{NL}", look.warning("warning:"))).collect();
     Outcome { out, err, code: YES }
 }
 
 /// The node that is meant.
-fn node(arguments: &CompileArgs, snapshot: &Snapshot) -> Result<String, String> {
+fn node(arguments: &CompileArgs, snapshot: &Snapshot) -> Result<String, Text> {
     let of_pods = snapshot.pods().iter().filter_map(|pod| pod.node.as_ref());
     let known: BTreeSet<&str> =
         of_pods.chain(snapshot.nodes().iter().map(|node| &node.name)).map(|name| name.as_str()).collect();
@@ -56,12 +58,12 @@ fn node(arguments: &CompileArgs, snapshot: &Snapshot) -> Result<String, String> 
     let place = input::describe(&arguments.input.files);
     match (&arguments.node, known.len()) {
         (Some(node), _) if known.contains(node.as_str()) => Ok(node.clone()),
-        (Some(node), 0) => Err(format!("there is no node {node} in {place}, and no other")),
-        (Some(node), _) => Err(format!("there is no node {node} in {place}: there are {}", list())),
+        (Some(node), 0) => Err(text!("there is no node {node} in {place}, and no other")),
+        (Some(node), _) => Err(text!("there is no node {node} in {place}: there are {}", list())),
         (None, 0) => {
-            Err(format!("no pod of {place} runs on a node, and no node is there: nothing to compile for"))
+            Err(text!("no pod of {place} runs on a node, and no node is there: nothing to compile for"))
         }
         (None, 1) => Ok(list()),
-        (None, _) => Err(format!("name the node to compile for with --node: {}", list())),
+        (None, _) => Err(text!("name the node to compile for with --node: {}", list())),
     }
 }

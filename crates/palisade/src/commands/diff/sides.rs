@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::cli::DiffArgs;
 use crate::input::{self, Input, git};
+use crate::print::text::{NL, Text};
 
 /// One side: what it is called, and what was read.
 pub struct Side {
@@ -14,13 +15,13 @@ pub struct Side {
 }
 
 /// Before and after.
-pub fn sides(arguments: &DiffArgs) -> Result<[Side; 2], String> {
+pub fn sides(arguments: &DiffArgs) -> Result<[Side; 2], Text> {
     let given = arguments.paths.iter().chain(&arguments.files).chain(&arguments.with);
     let stdin = given.filter(|path| *path == "-").count();
     // Manifests of both sides are read for each.
     let twice = arguments.files.iter().any(|path| path == "-") || !arguments.with.is_empty();
     if stdin > 1 || (stdin == 1 && twice && !arguments.with.iter().any(|path| path == "-")) {
-        return Err("standard input can be read once: write one of the sides to a file".to_owned());
+        return Err("standard input can be read once: write one of the sides to a file".into());
     }
     match &arguments.git {
         _ if !arguments.with.is_empty() => applied(arguments),
@@ -30,11 +31,11 @@ pub fn sides(arguments: &DiffArgs) -> Result<[Side; 2], String> {
 }
 
 /// Two paths.
-fn of_paths(arguments: &DiffArgs) -> Result<[Side; 2], String> {
+fn of_paths(arguments: &DiffArgs) -> Result<[Side; 2], Text> {
     let [before, after] = &arguments.paths[..] else {
         let given = arguments.paths.len();
-        return Err(format!(
-            "two sides are compared, and {given} given\n  write palisade diff BEFORE AFTER, palisade diff PATH… --with PATH, or palisade diff --git REV [PATH…]"
+        return Err(text!(
+            "two sides are compared, and {given} given{NL}  write palisade diff BEFORE AFTER, palisade diff PATH… --with PATH, or palisade diff --git REV [PATH…]"
         ));
     };
     let side = |path: &String| {
@@ -45,11 +46,11 @@ fn of_paths(arguments: &DiffArgs) -> Result<[Side; 2], String> {
 }
 
 /// A revision and the working tree, or two revisions.
-fn of_revisions(revisions: &str, arguments: &DiffArgs) -> Result<[Side; 2], String> {
+fn of_revisions(revisions: &str, arguments: &DiffArgs) -> Result<[Side; 2], Text> {
     let here = vec![".".to_owned()];
     let paths = if arguments.paths.is_empty() { &here } else { &arguments.paths };
     let mut seen = vec![false; paths.len()];
-    let at = |revision: &str, seen: &mut [bool]| -> Result<Side, String> {
+    let at = |revision: &str, seen: &mut [bool]| -> Result<Side, Text> {
         let mut input = git::read(revision, paths, seen)?;
         input.add(&arguments.files);
         Ok(Side { name: revision.to_owned(), input, replaces: Vec::new() })
@@ -76,25 +77,25 @@ fn of_revisions(revisions: &str, arguments: &DiffArgs) -> Result<[Side; 2], Stri
     match paths.iter().zip(&seen).find(|(_, seen)| !**seen) {
         Some((path, _)) => {
             let named = [&sides[0].name, &sides[1].name];
-            Err(format!("{path}: no such file or folder, in {} or in {}", named[0], named[1]))
+            Err(text!("{path}: no such file or folder, in {} or in {}", named[0], named[1]))
         }
         None => Ok(sides),
     }
 }
 
 /// A side, and what applying more files makes of it.
-fn applied(arguments: &DiffArgs) -> Result<[Side; 2], String> {
+fn applied(arguments: &DiffArgs) -> Result<[Side; 2], Text> {
     let paths: Vec<String> = arguments.paths.iter().chain(&arguments.files).cloned().collect();
     if paths.is_empty() {
-        return Err(
-            "--with says what is applied; to what?\n  write palisade diff PATH… --with PATH".to_owned()
-        );
+        return Err(Text::own(
+            "--with says what is applied; to what?\n  write palisade diff PATH… --with PATH",
+        ));
     }
     let (before, mut after) = (input::read(&paths), input::read(&paths));
     let own = after.sources.len();
     after.add(&arguments.with);
     if after.sources.len() == own && !after.unreadable {
-        return Err(format!("no manifests in {}", input::describe(&arguments.with)));
+        return Err(text!("no manifests in {}", input::describe(&arguments.with)));
     }
     let added = after.sources[own..].iter().map(|source| source.name().to_string()).collect();
     let with = input::describe(&arguments.with);

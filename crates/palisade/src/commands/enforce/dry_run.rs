@@ -1,7 +1,5 @@
 //! What enforcing would do: the transaction for nft, and what it would open and close. Writes nothing.
 
-use std::fmt::Write;
-
 use palisade_agent::enforcement::{program_digest, same_elements};
 use palisade_agent::state::State;
 use palisade_model::snapshot::Objects;
@@ -19,6 +17,8 @@ use crate::cli::{ColorChoice, EnforceArgs};
 use crate::input;
 use crate::print::diagnostics::plural;
 use crate::print::style::Look;
+use crate::print::text::documents::{nft_patch, nft_program};
+use crate::print::text::{NL, Text};
 
 /// What is in force now, as far as that is known.
 struct Now {
@@ -33,15 +33,15 @@ struct Now {
 /// How many lines of what opens, and of what closes, are printed.
 const LISTED: usize = 100;
 
-pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, String> {
+pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Text> {
     let look = Look::stderr(color);
     let mut files = Files::new(&arguments.input.files, arguments.thorium);
     let found = files.look(input::read(&arguments.input.files), &|_| false);
     let Some(manifests) = found.manifests else {
-        let err = found.problems.iter().map(|problem| format!("{problem}\n")).collect::<String>();
+        let err = found.problems.iter().map(|problem| text!("{problem}{NL}")).collect::<Text>();
         return Ok(Outcome {
-            out: String::new(),
-            err: format!("{err}{} nothing would be written: the files have errors\n", look.bad("error:")),
+            out: Text::new(),
+            err: text!("{err}{} nothing would be written: the files have errors{NL}", look.bad("error:")),
             code: NO,
         });
     };
@@ -53,8 +53,8 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
     let refused = read.as_ref().err().filter(|error| error.is_untrusted()).map(ToString::to_string);
     let state = read.ok().flatten();
     let now = now(arguments, state.as_ref(), &world);
-    let mut out = format!(
-        "# What `palisade enforce` would do for node {}, from {}: {}.\n# {}\n",
+    let mut out = text!(
+        "# What `palisade enforce` would do for node {}, from {}: {}.{NL}# {}{NL}",
         world.place.node,
         input::describe(&arguments.input.files),
         plural(world.place.pods.len(), "pod"),
@@ -64,39 +64,36 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
         Some(changes) => list(&changes, &mut out),
         None => {
             let most = changes::PATIENCE.as_secs();
-            let _ = writeln!(
-                out,
-                "# What opens and closes is not known: it takes more than {most} s to compute."
-            );
+            write_line!(out, "# What opens and closes is not known: it takes more than {most} s to compute.");
         }
     }
     match now.program.map(|before| Patch::between(&before, live.program())) {
-        Some(patch) if patch.is_empty() => out.push_str("# Nothing would be written.\n"),
-        Some(patch) => out.push_str(&patch.text()),
-        None => out.push_str(&live.program().replace()),
+        Some(patch) if patch.is_empty() => out.push_own("# Nothing would be written.\n"),
+        Some(patch) => out.push(&nft_patch(&patch)),
+        None => out.push(&nft_program(live.program())),
     }
     let refused = refused.map(|why| format!("palisade enforce would not start: {why}"));
     let notes = refused.iter().chain(&world.place.notes).chain(live.lacks());
-    let err = notes.map(|note| format!("{} {note}\n", look.warning("warning:"))).collect();
+    let err = notes.map(|note| text!("{} {note}{NL}", look.warning("warning:"))).collect();
     Ok(Outcome { out, err, code: YES })
 }
 
 /// Lists what opens and closes, as comments.
-fn list(changes: &Changes, out: &mut String) {
+fn list(changes: &Changes, out: &mut Text) {
     if changes.opens.is_empty() && changes.closes.is_empty() {
-        out.push_str("# no connection opens or closes\n");
+        out.push_own("# no connection opens or closes\n");
     }
     for (word, items) in [("opens ", &changes.opens), ("closes", &changes.closes)] {
         for item in items.iter().take(LISTED) {
-            let _ = writeln!(out, "# {word}  {item}");
+            write_line!(out, "# {word}  {item}");
         }
         let more = items.len().saturating_sub(LISTED);
         if more > 0 {
-            let _ = writeln!(out, "# {word}  and {more} more");
+            write_line!(out, "# {word}  and {more} more");
         }
     }
     for note in &changes.notes {
-        let _ = writeln!(out, "# {note}");
+        write_line!(out, "# {note}");
     }
 }
 

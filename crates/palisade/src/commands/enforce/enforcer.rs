@@ -18,6 +18,7 @@ use super::world::{self, Step, World};
 use crate::cli::{ColorChoice, EnforceArgs};
 use crate::input::{self, Input};
 use crate::print::diagnostics::plural;
+use crate::print::text::Text;
 use crate::print::time::seconds;
 
 pub use self::record::elements_digest;
@@ -38,7 +39,7 @@ pub struct Enforcer {
     /// What changed and could not be put into the kernel yet.
     unreported: Option<String>,
     /// Where files were not taken as they are.
-    problems: Vec<String>,
+    problems: Vec<Text>,
     /// Why the machine cannot be found in them, if it cannot.
     misplaced: Option<String>,
     unfinished: bool,
@@ -298,7 +299,7 @@ impl Enforcer {
                 };
                 let pods = plural(self.world.place.pods.len(), "pod");
                 let node = &self.world.place.node;
-                self.said.line(&format!("{policies} for {pods} on node {node}: {how}{cut} ({time})"));
+                self.said.line(text!("{policies} for {pods} on node {node}: {how}{cut} ({time})"));
             }
         }
     }
@@ -333,20 +334,20 @@ impl Enforcer {
         match (is_behind, repaired) {
             (true, _) => {}
             (false, Some(why)) => {
-                self.said.line(&format!(
+                self.said.line(text!(
                     "somebody changed our table ({why}): repaired{cut}, in force after {}",
                     seconds(begun.elapsed())
                 ));
             }
             (false, None) if was_behind => {
                 let time = begun.elapsed();
-                self.said.line(&format!("works again{cut}, in force after {}", seconds(time)));
+                self.said.line(text!("works again{cut}, in force after {}", seconds(time)));
                 if let Some(what) = self.unreported.take() {
                     self.reporter.changed(&what, time, 0, self.world.objects(), &self.said);
                 }
             }
             (false, None) if done.cut > 0 => {
-                self.said.line(&format!("{} cut", plural(done.cut, "connection")));
+                self.said.line(text!("{} cut", plural(done.cut, "connection")));
             }
             _ => {}
         }

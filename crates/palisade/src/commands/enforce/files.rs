@@ -21,6 +21,7 @@ use palisade_model::snapshot::Objects;
 
 use super::super::reservations::is_unfit;
 use crate::input::Input;
+use crate::print::text::Text;
 
 /// The texts of some paths.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ pub struct Look {
     /// What is to be in force; nothing if the files cannot be taken as they are, or are as they were.
     pub manifests: Option<Manifests>,
     /// Where they were not taken as they are, and why.
-    pub problems: Vec<String>,
+    pub problems: Vec<Text>,
     /// Whether somebody is writing to one of them: it is to be looked at again.
     pub unfinished: bool,
     /// The names of those that are others than before.
@@ -158,7 +159,7 @@ impl Files {
                 continue;
             }
             if let Some(good) = good.filter(|good| is_blank(&source) && !is_blank(good)) {
-                look.problems.push(format!(
+                look.problems.push(text!(
                     "{name}: is empty, and was not: what it said stays in force; delete it to take that out of force"
                 ));
                 chosen.insert(name, Arc::clone(good));
@@ -171,14 +172,14 @@ impl Files {
             let kept = self.below(&at);
             let named = if finding.message.starts_with(&at) { String::new() } else { format!("{at}: ") };
             let stays = if kept.is_empty() { "" } else { "; what was in force from there stays" };
-            look.problems.push(format!("{named}{}{stays}", finding.message));
+            look.problems.push(text!("{named}{}{stays}", finding.message));
             chosen.extend(kept);
         }
         // What is not mounted any more is an empty folder.
         for path in &self.paths {
             let below = |name: &str| is_below(name, path);
             if !chosen.keys().any(|name| below(name)) && self.good.keys().any(|name| below(name)) {
-                look.problems.push(format!(
+                look.problems.push(text!(
                     "{path}: nothing is there any more: what was in force from there stays; `palisade enforce stop` takes it out"
                 ));
                 chosen.extend(self.below(path));

@@ -21,6 +21,7 @@ use super::enforcer::Enforcer;
 use crate::Outcome;
 use crate::cli::{ColorChoice, EnforceArgs};
 use crate::input;
+use crate::print::text::{NL, Text};
 
 /// How long nothing more must be saved before files are read, and how long that may take.
 const STILL: Duration = Duration::from_millis(4);
@@ -44,9 +45,9 @@ struct Signals {
     pipe: UnixStream,
 }
 
-pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, String> {
+pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Text> {
     if arguments.input.files.iter().any(|path| path == "-") && !arguments.once {
-        return Err("standard input cannot be followed: name a file or a folder, or add --once".to_owned());
+        return Err("standard input cannot be followed: name a file or a folder, or add --once".into());
     }
     let mut kernel = Linux::new();
     missing(&mut kernel)?;
@@ -60,16 +61,16 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
     if let Err(error) = &remembered
         && error.is_untrusted()
     {
-        return Err(error.to_string());
+        return Err(error.to_string().into());
     }
     let mut enforcer = Enforcer::new(arguments, color, kernel);
     match remembered {
         Ok(state) => enforcer.remember(state),
-        Err(error) => enforcer.said.warning(&format!("what was in force is not known: {error}")),
+        Err(error) => enforcer.said.warning(text!("what was in force is not known: {error}")),
     }
     // Nobody keeps rules out of force by taking a port.
     let scrapes = scrapes.and_then(|scrapes| {
-        scrapes.inspect_err(|error| enforcer.said.warning(&format!("no metrics: {error}"))).ok()
+        scrapes.inspect_err(|error| enforcer.said.warning(text!("no metrics: {error}"))).ok()
     });
     let paths: Vec<PathBuf> = arguments.input.files.iter().map(PathBuf::from).collect();
     let outcome = match arguments.once {
@@ -82,18 +83,18 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Strin
 }
 
 /// What is missing on this machine, all of it.
-fn missing(kernel: &mut Linux) -> Result<(), String> {
+fn missing(kernel: &mut Linux) -> Result<(), Text> {
     let mut lacks: Vec<String> = kernel.features().lacks.iter().map(ToString::to_string).collect();
     lacks.extend(Ip.links(None).err().map(|error| error.to_string()));
     if lacks.is_empty() {
         return Ok(());
     }
-    let lacks: Vec<String> = lacks.iter().map(|lack| format!("\n  {lack}")).collect();
-    Err(format!("nothing can be enforced here:{}", lacks.concat()))
+    let lacks: Vec<Text> = lacks.iter().map(|lack| text!("{NL}  {lack}")).collect();
+    Err(text!("nothing can be enforced here:{}", lacks.into_iter().collect::<Text>()))
 }
 
 fn once(enforcer: &mut Enforcer, paths: &[PathBuf]) -> Outcome {
-    let outcome = |code| Outcome { out: String::new(), err: String::new(), code };
+    let outcome = |code| Outcome { out: Text::new(), err: Text::new(), code };
     settled(paths);
     enforcer.reload(None, Instant::now(), false);
     match (enforcer.is_begun(), enforcer.has_problems()) {
@@ -114,7 +115,7 @@ fn stay(
     paths: &[PathBuf],
     signals: &Signals,
     mut scrapes: Option<Scrapes>,
-) -> Result<Outcome, String> {
+) -> Result<Outcome, Text> {
     let failed = |what: &str| {
         let what = what.to_owned();
         move |error: std::io::Error| format!("cannot listen to {what}: {error}")
@@ -128,9 +129,9 @@ fn stay(
         enforcer.said.error("nothing is written until the files can be read; watching them");
     }
     if let Some(scrapes) = &scrapes {
-        enforcer.said.line(&format!("metrics on http://{}/metrics", scrapes.address));
+        enforcer.said.line(text!("metrics on http://{}/metrics", scrapes.address));
     }
-    enforcer.said.line(&format!("watching {} …", input::describe(&arguments.input.files)));
+    enforcer.said.line(text!("watching {} …", input::describe(&arguments.input.files)));
     let (mut looked, mut tidied) = (Instant::now(), Instant::now());
     let mut machine: Vec<Instant> = Vec::new();
     while !signals.stop.load(Ordering::Relaxed) {
@@ -185,7 +186,7 @@ fn stay(
         true => "ended; the rules stay in force (`palisade enforce stop` removes them)",
         false => "ended; nothing was written",
     });
-    Ok(Outcome { out: String::new(), err: String::new(), code: YES })
+    Ok(Outcome { out: Text::new(), err: Text::new(), code: YES })
 }
 
 /// The files once none of them was changed just now: whoever writes one may be in the middle of it, and nobody was there yet to
@@ -250,7 +251,7 @@ fn timeout(time: Duration) -> Timespec {
 // === impl Signals ===
 
 impl Signals {
-    fn register() -> Result<Signals, String> {
+    fn register() -> Result<Signals, Text> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
         let words = |error: std::io::Error| format!("cannot listen to signals: {error}");
         let (pipe, ring) = UnixStream::pair().map_err(words)?;

@@ -83,7 +83,7 @@ impl Reporter {
         if batch.announced.is_some() {
             // The others of the batch were logged already.
             let own = Batch { count: 1, names: vec![name.to_owned()], took, cut, ..Batch::new() };
-            said.line(&own.words());
+            said.line(own.words());
         }
         batch.add(name, took, cut);
         self.waiting = Some((objects, batch));
@@ -120,7 +120,7 @@ impl Reporter {
         for (_, batch) in self.running.iter_mut().chain(&mut self.waiting) {
             if batch.announced.is_none() && batch.since.elapsed() >= PATIENCE {
                 batch.announced = Some(clock());
-                said.line(&format!("{}; what opens and closes is being computed", batch.words()));
+                said.line(text!("{}; what opens and closes is being computed", batch.words()));
             }
         }
     }
@@ -145,9 +145,9 @@ impl Reporter {
         let Some((objects, batch)) = self.running.take() else { return };
         self.reported = Some(objects);
         let words = changes.words(said.out);
-        said.line(&match &batch.announced {
-            Some(time) => format!("{}, logged at {time}: {words}", batch.names()),
-            None => format!("{}: {words}", batch.words()),
+        said.line(match &batch.announced {
+            Some(time) => text!("{}, logged at {time}: {words}", batch.names()),
+            None => text!("{}: {words}", batch.words()),
         });
     }
 
@@ -157,7 +157,7 @@ impl Reporter {
         for (objects, batch) in self.running.take().into_iter().chain(self.waiting.take()) {
             self.reported = Some(objects);
             if batch.announced.is_none() {
-                said.line(&format!("{}; what opens and closes is not known", batch.words()));
+                said.line(text!("{}; what opens and closes is not known", batch.words()));
             }
         }
     }

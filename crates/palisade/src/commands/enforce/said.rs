@@ -1,10 +1,11 @@
 //! What is said while enforcing: on standard output what happens, on standard error what is wrong, each once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 
 use crate::cli::ColorChoice;
-use crate::print::style::{Look, tame};
+use crate::print::style::Look;
+use crate::print::text::output::Stream;
+use crate::print::text::{NL, Text};
 use crate::print::time::clock;
 
 /// What has been said.
@@ -14,7 +15,7 @@ pub struct Said {
     pub err: Look,
     /// By what they are about.
     notes: BTreeMap<&'static str, BTreeSet<String>>,
-    problems: Vec<String>,
+    problems: Vec<Text>,
 }
 
 // === impl Said ===
@@ -30,20 +31,19 @@ impl Said {
     }
 
     /// Something happened.
-    pub fn line(&self, text: &str) {
-        let mut out = std::io::stdout().lock();
-        let line = format!("{}  {text}\n", clock());
-        let _ = out.write_all(tame(&line).as_bytes()).and_then(|()| out.flush());
+    pub fn line(&self, text: impl Into<Text>) {
+        // A log that nobody takes any more keeps no rule out of force.
+        let _ = Stream::Stdout.write(&text!("{}  {}{NL}", clock(), text.into()));
     }
 
     /// Something does not work.
-    pub fn error(&self, text: &str) {
-        self.complain(&self.err.bad("error:"), text);
+    pub fn error(&self, text: impl Into<Text>) {
+        self.complain(&self.err.bad("error:"), &text.into());
     }
 
     /// Something is not as it should be.
-    pub fn warning(&self, text: &str) {
-        self.complain(&self.err.warning("warning:"), text);
+    pub fn warning(&self, text: impl Into<Text>) {
+        self.complain(&self.err.warning("warning:"), &text.into());
     }
 
     /// What is odd about something now: what was not before is said.
@@ -51,27 +51,27 @@ impl Said {
         let now: BTreeSet<String> = notes.into_iter().collect();
         let before = self.notes.insert(about, now.clone()).unwrap_or_default();
         for note in now.difference(&before) {
-            self.warning(note);
+            self.warning(note.as_str());
         }
     }
 
     /// What another part of the program says about the files, in its own lines.
-    pub fn reservations(&mut self, text: &str) {
-        let now: BTreeSet<String> = [text.to_owned()].into_iter().filter(|text| !text.is_empty()).collect();
+    pub fn reservations(&mut self, text: &Text) {
+        let now: BTreeSet<String> = [text.to_string()].into_iter().filter(|text| !text.is_empty()).collect();
         if self.notes.insert("files", now.clone()).unwrap_or_default() != now {
             self.raw(text);
         }
     }
 
     /// What is wrong with the files now: said if it is not what was wrong before. Says whether it is.
-    pub fn problems(&mut self, problems: Vec<String>) -> bool {
+    pub fn problems(&mut self, problems: Vec<Text>) -> bool {
         let new = problems != self.problems;
         if new {
             for problem in &problems {
-                match problem.starts_with("error") || problem.starts_with("warning") {
+                match problem.as_str().starts_with("error") || problem.as_str().starts_with("warning") {
                     // A finding, with its line.
-                    true => self.raw(&format!("{problem}\n")),
-                    false => self.error(problem),
+                    true => self.raw(&text!("{problem}{NL}")),
+                    false => self.error(problem.clone()),
                 }
             }
         }
@@ -79,11 +79,11 @@ impl Said {
         new
     }
 
-    fn complain(&self, sign: &str, text: &str) {
-        self.raw(&format!("{sign} {text}\n"));
+    fn complain(&self, sign: &Text, text: &Text) {
+        self.raw(&text!("{sign} {text}{NL}"));
     }
 
-    fn raw(&self, text: &str) {
-        let _ = std::io::stderr().lock().write_all(tame(text).as_bytes());
+    fn raw(&self, text: &Text) {
+        let _ = Stream::Stderr.write(text);
     }
 }

@@ -13,9 +13,10 @@ use crate::cli::{ColorChoice, EnforceOutput, EnforceStatusArgs};
 use crate::print::enforce::{self as printer, File, Rule, Status, Table};
 use crate::print::json;
 use crate::print::style::Look;
+use crate::print::text::Text;
 use crate::print::time::moment;
 
-pub fn run(arguments: &EnforceStatusArgs, color: ColorChoice) -> Result<Outcome, String> {
+pub fn run(arguments: &EnforceStatusArgs, color: ColorChoice) -> Result<Outcome, Text> {
     let folder = &arguments.state.folder;
     let words = |error: StateError| match error.is_forbidden() {
         true => format!("{error}: run it with sudo"),
@@ -27,7 +28,7 @@ pub fn run(arguments: &EnforceStatusArgs, color: ColorChoice) -> Result<Outcome,
     let found = match kernel.read() {
         Ok(found) => Ok(found),
         Err(KernelError::Forbidden(what)) => {
-            return Err(format!("what the kernel has in force may not be read ({what}): run it with sudo"));
+            return Err(text!("what the kernel has in force may not be read ({what}): run it with sudo"));
         }
         Err(error) => Err(error.to_string()),
     };
@@ -38,7 +39,7 @@ pub fn run(arguments: &EnforceStatusArgs, color: ColorChoice) -> Result<Outcome,
         EnforceOutput::Text => printer::status(&status, Look::stdout(color)),
         EnforceOutput::Json => json::print(&status),
     };
-    Ok(Outcome { out, err: String::new(), code })
+    Ok(Outcome { out, err: Text::new(), code })
 }
 
 fn status(

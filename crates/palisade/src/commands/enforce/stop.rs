@@ -1,6 +1,6 @@
 //! Takes the rules out of the kernel. Says what that opens, and asks first.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal};
 
 use palisade_agent::lock::{Alone, Lock, LockError};
 use palisade_agent::state::State;
@@ -13,16 +13,18 @@ use super::super::{NO, YES, changes};
 use super::world::{self, World};
 use crate::Outcome;
 use crate::cli::{ColorChoice, EnforceStopArgs};
-use crate::print::style::{Look, tame};
+use crate::print::style::Look;
+use crate::print::text::output::Stream;
+use crate::print::text::{NL, Text};
 
-pub fn run(arguments: &EnforceStopArgs, color: ColorChoice) -> Result<Outcome, String> {
+pub fn run(arguments: &EnforceStopArgs, color: ColorChoice) -> Result<Outcome, Text> {
     let folder = &arguments.state.folder;
     let state = State::read(folder).map_err(|error| error.to_string())?;
     let mut kernel = Linux::new();
     let there = kernel.read().map_err(words)?.is_some();
     if !there {
         let _ = State::forget(folder);
-        return Ok(Outcome { out: "nothing is in force here\n".to_owned(), err: String::new(), code: YES });
+        return Ok(Outcome { out: Text::own("nothing is in force here\n"), err: Text::new(), code: YES });
     }
     let lock = Lock::take(folder).map_err(|error| match error {
         LockError::Held { holder, .. } => format!(
@@ -37,22 +39,22 @@ pub fn run(arguments: &EnforceStopArgs, color: ColorChoice) -> Result<Outcome, S
     if let Some(opens) = &asked
         && !ask(opens, color)?
     {
-        return Ok(Outcome { out: "nothing is changed\n".to_owned(), err: String::new(), code: NO });
+        return Ok(Outcome { out: Text::own("nothing is changed\n"), err: Text::new(), code: NO });
     }
     kernel.remove().map_err(words)?;
     let err = match State::forget(folder) {
-        Ok(()) => String::new(),
-        Err(error) => format!("{} {error}\n", Look::stderr(color).warning("warning:")),
+        Ok(()) => Text::new(),
+        Err(error) => text!("{} {error}{NL}", Look::stderr(color).warning("warning:")),
     };
     drop((lock, alone));
     let opens = asked.unwrap_or_else(|| opens(state.as_ref()));
-    let out = format!("table inet {TABLE} is removed: no policy is in force here any more; {opens}\n");
+    let out = text!("table inet {TABLE} is removed: no policy is in force here any more; {opens}{NL}");
     Ok(Outcome { out, err, code: YES })
 }
 
 /// What no policy at all opens, as far as it is known what was in force.
-fn opens(state: Option<&State>) -> String {
-    let unknown = "what that opens is not known".to_owned();
+fn opens(state: Option<&State>) -> Text {
+    let unknown = Text::own("what that opens is not known");
     let Some(state) = state else { return unknown };
     let mut world = World::new(Some(&state.node));
     let manifests = world::remembered(state, Reading::default());
@@ -65,14 +67,14 @@ fn opens(state: Option<&State>) -> String {
     }
 }
 
-fn ask(opens: &str, color: ColorChoice) -> Result<bool, String> {
+fn ask(opens: &Text, color: ColorChoice) -> Result<bool, Text> {
     if !std::io::stdin().is_terminal() {
-        return Err("nobody is there to ask: --yes does it without asking".to_owned());
+        return Err("nobody is there to ask: --yes does it without asking".into());
     }
     let look = Look::stderr(color);
-    let question = format!("{opens}\nRemove all rules from this machine's kernel? {} ", look.strong("[y/N]"));
-    let mut err = std::io::stderr().lock();
-    let _ = err.write_all(tame(&question).as_bytes()).and_then(|()| err.flush());
+    let question = text!("{opens}{NL}Remove all rules from this machine's kernel? {} ", look.strong("[y/N]"));
+    // Without an answer nothing is removed.
+    let _ = Stream::Stderr.write(&question);
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).map_err(|error| error.to_string())?;
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))

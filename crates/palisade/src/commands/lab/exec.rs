@@ -9,11 +9,12 @@ use palisade_model::nearest::nearest;
 
 use crate::Outcome;
 use crate::cli::LabExecArgs;
+use crate::print::text::{NL, Text};
 
-pub fn run(arguments: &LabExecArgs) -> Result<Outcome, String> {
+pub fn run(arguments: &LabExecArgs) -> Result<Outcome, Text> {
     let all = Kept::all();
     if all.is_empty() {
-        return Err("no lab is up on this machine: start one with  palisade lab PATH --keep".to_owned());
+        return Err("no lab is up on this machine: start one with  palisade lab PATH --keep".into());
     }
     let place = |kept: &Kept| match arguments.pod.strip_prefix("node:") {
         Some(node) => kept.nodes.get(node).cloned(),
@@ -24,8 +25,8 @@ pub fn run(arguments: &LabExecArgs) -> Result<Outcome, String> {
         let pods = all.iter().flat_map(|kept| kept.pods.keys()).map(String::as_str);
         let near: Vec<&str> = nearest(&arguments.pod, pods).into_iter().collect();
         let help =
-            if near.is_empty() { String::new() } else { format!("\n  did you mean {}?", near.join(", ")) };
-        return Err(format!("no pod {} in a lab that is up{help}", arguments.pod));
+            if near.is_empty() { Text::new() } else { text!("{NL}  did you mean {}?", near.join(", ")) };
+        return Err(text!("no pod {} in a lab that is up{help}", arguments.pod));
     };
     let (program, rest) = arguments.arguments.split_first().ok_or("no command")?;
     let mut command = Command::new(program);
@@ -34,5 +35,5 @@ pub fn run(arguments: &LabExecArgs) -> Result<Outcome, String> {
     let status = status.map_err(|error| format!("cannot run {program}: {error}"))?;
     // As shells say it: killed by a signal is 128 and its number.
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-    Ok(Outcome { out: String::new(), err: String::new(), code: u8::try_from(code).unwrap_or(1) })
+    Ok(Outcome { out: Text::new(), err: Text::new(), code: u8::try_from(code).unwrap_or(1) })
 }

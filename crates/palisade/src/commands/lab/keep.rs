@@ -15,6 +15,7 @@ use super::{print_now, words, world};
 use crate::cli::LabArgs;
 use crate::input;
 use crate::print::style::Look;
+use crate::print::text::{NL, Text};
 use crate::print::time::{clock, seconds};
 
 /// How often to look at the manifests.
@@ -30,13 +31,13 @@ pub fn stay(
     placed: Placed,
     stop: &AtomicBool,
     look: Look,
-) -> Result<(), String> {
+) -> Result<(), Text> {
     let kept = lab.kept(&placed, &arguments.paths);
     kept.write().map_err(words)?;
     let pod = kept.pods.keys().next().map_or("NAMESPACE/POD", String::as_str).to_owned();
     let forget = Forget(kept);
-    print_now(&format!(
-        "\nUp. Try:  palisade lab exec {pod} -- ip address     (Ctrl-C removes everything)\nwatching {} …\n",
+    print_now(&text!(
+        "{NL}Up. Try:  palisade lab exec {pod} -- ip address     (Ctrl-C removes everything){NL}watching {} …{NL}",
         input::describe(&arguments.paths)
     ));
     let mut before = placed;
@@ -50,23 +51,23 @@ pub fn stay(
         let changed = differences(&seen, &now);
         seen = now;
         let line = match follow(arguments, lab, &mut before) {
-            Ok((changes, took)) => format!(", enforced in {}: {}", seconds(took), changes.words(look)),
-            Err(error) => format!(": {} {error}; what was in force stays in force", look.bad("error:")),
+            Ok((changes, took)) => text!(", enforced in {}: {}", seconds(took), changes.words(look)),
+            Err(error) => text!(": {} {error}; what was in force stays in force", look.bad("error:")),
         };
-        print_now(&format!("{}  {changed} changed{line}\n", clock()));
+        print_now(&text!("{}  {changed} changed{line}{NL}", clock()));
     }
     drop(forget);
     Ok(())
 }
 
 /// Makes the lab what the manifests say now. Returns what that opened and closed, and how long it took to enforce.
-fn follow(arguments: &LabArgs, lab: &mut Lab, before: &mut Placed) -> Result<(Changes, Duration), String> {
+fn follow(arguments: &LabArgs, lab: &mut Lab, before: &mut Placed) -> Result<(Changes, Duration), Text> {
     let begun = Instant::now();
     let (placed, found) = world(&arguments.paths, arguments.thorium)?;
     // A file that is being written, or with a mistake in it, takes nothing out of force.
     if let Some(error) = found.iter().find(|finding| finding.is_error()) {
         let at = error.location.as_ref().map(|at| format!("{at}: ")).unwrap_or_default();
-        return Err(format!("{at}{}", error.message));
+        return Err(text!("{at}{}", error.message));
     }
     let matrix = Matrix::of(&placed, arguments.most_flows.max(1));
     lab.update(&placed, &matrix.outside).map_err(words)?;

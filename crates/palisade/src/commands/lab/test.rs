@@ -12,7 +12,7 @@ use palisade_lab::{Lab, Measured};
 use palisade_model::flow::{Flow, Who};
 use palisade_model::snapshot::Objects;
 
-use super::{Progress, interrupts, words};
+use super::{Progress, interrupts};
 use crate::Outcome;
 use crate::cli::{ColorChoice, LabOutput, LabTestArgs};
 use crate::commands::{NO, UNANSWERED, YES};
@@ -20,22 +20,25 @@ use crate::input::{self, Beside};
 use crate::print::json;
 use crate::print::lab::{PacketTests, packet_tests};
 use crate::print::style::Look;
+use crate::print::text::Text;
+use crate::print::text::output::Cursor;
 
-pub fn run(arguments: &LabTestArgs, color: ColorChoice) -> Result<Outcome, String> {
+pub fn run(arguments: &LabTestArgs, color: ColorChoice) -> Result<Outcome, Text> {
     let mut input = input::read(&arguments.paths);
     if let Some(refusal) = input.refusal() {
-        return Err(refusal);
+        return Err(refusal.into());
     }
     let stop = interrupts()?;
     let settings = Settings { thorium: arguments.thorium.into(), engine: false };
     let makes = || -> Result<Box<dyn Packets>, String> { Ok(Box::new(Sender::new(&stop)?)) };
     let shown = Progress::new(arguments.output == LabOutput::Text);
     let progress = |done: usize, total: usize| {
-        shown.write(&format!("\r{done} of {total} tests"));
+        shown.write(Cursor::LineStart, &text!("{done} of {total} tests"));
     };
     let jobs = arguments.jobs.clamp(1, 32);
-    let mut report = run_packets(&input.sources, &Beside, settings, &makes, jobs, &progress)?;
-    shown.write("\r");
+    let files = Beside::new(&arguments.paths);
+    let mut report = run_packets(&input.sources, &files, settings, &makes, jobs, &progress)?;
+    shown.write(Cursor::LineStart, &Text::new());
     report.unreadable.splice(0..0, std::mem::take(&mut input.found));
     let code = match (report.unreadable.is_empty(), report.failed(), report.sent()) {
         (false, ..) | (_, 0, 0) => UNANSWERED,
@@ -46,7 +49,7 @@ pub fn run(arguments: &LabTestArgs, color: ColorChoice) -> Result<Outcome, Strin
         LabOutput::Text => packet_tests(&report, arguments.quiet, Look::stdout(color)),
         LabOutput::Json => json::print(&PacketTests::from(&report)),
     };
-    Ok(Outcome { out, err: String::new(), code })
+    Ok(Outcome { out, err: Text::new(), code })
 }
 
 /// A lab that follows a test from step to step, and from test to test.
@@ -68,11 +71,12 @@ impl Packets for Sender {
         let ends = flows.iter().flat_map(|flow| [flow.source, flow.destination]);
         let outside: BTreeSet<IpAddr> =
             ends.filter(|party| party.who == Who::Outside).filter_map(|party| party.address).collect();
-        self.lab.update(&placed, &outside).map_err(words)?;
-        let measured = self.lab.measure(&placed, flows, &mut |_| {}).map_err(words)?;
+        self.lab.update(&placed, &outside).map_err(|error| error.to_string())?;
+        let measured = self.lab.measure(&placed, flows, &mut |_| {}).map_err(|error| error.to_string())?;
         let sent = |measured: Measured| match measured {
             Measured::Verdict(verdict) => Sent::Verdict(verdict),
             Measured::NotSent(why) => Sent::Not(why),
+            Measured::Failed(why) => Sent::Failed(why),
         };
         Ok(measured.into_iter().map(sent).collect())
     }

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use crate::print::text::{NL, Text};
 use palisade_analysis::map::{INGRESS_CONTROLLER, Map, Workload};
 use palisade_model::nearest::nearest;
 use palisade_model::traffic::{Protocol, Traffic};
 
-pub fn traffic(text: &str) -> Result<Traffic, String> {
-    let traffic: Traffic = text.parse().map_err(|error| format!("--port {text}: {error}"))?;
+pub fn traffic(text: &str) -> Result<Traffic, Text> {
+    let traffic: Traffic = text.parse().map_err(|error| text!("--port {text}: {error}"))?;
     match traffic.protocol {
-        Protocol::Igmp => Err(format!("--port {text}: a map is about tcp, udp, sctp and icmp")),
+        Protocol::Igmp => Err(text!("--port {text}: a map is about tcp, udp, sctp and icmp")),
         _ => Ok(traffic),
     }
 }
@@ -20,7 +21,7 @@ fn named<'m>(map: &'m Map<'_>) -> impl Iterator<Item = &'m Workload> {
 }
 
 /// The namespaces that are asked about.
-pub fn namespaces(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<String>, String> {
+pub fn namespaces(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<String>, Text> {
     let there: BTreeSet<&str> = named(map).map(|workload| workload.name.namespace.as_str()).collect();
     let known = |name: &String| match there.contains(name.as_str()) {
         true => Ok(name.clone()),
@@ -30,11 +31,11 @@ pub fn namespaces(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<S
 }
 
 /// The workloads that are asked about: by their own names, those of their pods, or of what made them.
-pub fn focus(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<usize>, String> {
+pub fn focus(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<usize>, Text> {
     let mut found: Vec<usize> = Vec::new();
     for text in wanted {
         let Some((namespace, name)) = text.split_once('/') else {
-            return Err(format!("--focus {text}: expected NAMESPACE/NAME"));
+            return Err(text!("--focus {text}: expected NAMESPACE/NAME"));
         };
         let snapshot = map.snapshot;
         let made = |pod: usize| {
@@ -56,8 +57,8 @@ pub fn focus(map: &Map<'_>, wanted: &[String], place: &str) -> Result<Vec<usize>
     Ok(found)
 }
 
-fn no_such<'n>(what: &str, name: &str, place: &str, there: impl Iterator<Item = &'n str>) -> String {
+fn no_such<'n>(what: &str, name: &str, place: &str, there: impl Iterator<Item = &'n str>) -> Text {
     let near = nearest(name, there).join(", ");
-    let help = if near.is_empty() { String::new() } else { format!("\n  did you mean {near}?") };
-    format!("{what} {name} in {place}{help}")
+    let help = if near.is_empty() { Text::new() } else { text!("{NL}  did you mean {near}?") };
+    text!("{what} {name} in {place}{help}")
 }

@@ -1,7 +1,6 @@
 //! Rows on their way to standard output: asked for one after the other, put into words, written away.
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::{BufWriter, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -15,7 +14,8 @@ use palisade_model::policy::Direction;
 
 use crate::print::map::{End, Facts, Line, Printer, Said, Summary};
 use crate::print::progress::Progress;
-use crate::print::style::tame;
+use crate::print::text::Text;
+use crate::print::text::output::Buffered;
 
 /// So many reasons at most are remembered.
 const REMEMBERED: usize = 1 << 18;
@@ -42,8 +42,8 @@ pub struct Telling<'t, 's> {
     silence: Rc<[Why<'t>]>,
     summary: Summary,
     ends: [BTreeSet<usize>; 2],
-    text: String,
-    out: BufWriter<std::io::StdoutLock<'static>>,
+    text: Text,
+    out: Buffered,
     /// Why no more can be written.
     pub failed: Option<std::io::Error>,
 }
@@ -69,8 +69,8 @@ impl<'t, 's: 't> Telling<'t, 's> {
             silence: Rc::new([]),
             summary: Summary::default(),
             ends: [BTreeSet::new(), BTreeSet::new()],
-            text: String::new(),
-            out: BufWriter::with_capacity(PIECE, std::io::stdout().lock()),
+            text: Text::new(),
+            out: Buffered::stdout(PIECE),
             failed: None,
         }
     }
@@ -231,7 +231,7 @@ impl<'t, 's: 't> Telling<'t, 's> {
     }
 
     fn write(&mut self) -> ControlFlow<()> {
-        let written = self.out.write_all(tame(&self.text).as_bytes());
+        let written = self.out.write(&self.text);
         self.text.clear();
         match written {
             Ok(()) => ControlFlow::Continue(()),

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::Facts;
 use crate::print::json::{Diagnostic, print};
 use crate::print::peers::{Allowed, Empty, Nodes, Peer, Range, Workload};
+use crate::print::text::Text;
 
 /// The whole document.
 #[derive(Debug, Serialize)]
@@ -127,7 +128,7 @@ struct Summary {
 }
 
 /// All of it.
-pub fn json(facts: &Facts<'_, '_>, cells: &mut Cells) -> String {
+pub fn json(facts: &Facts<'_, '_>, cells: &mut Cells) -> Text {
     let (mut changes, mut nodes, mut pods) = (Vec::new(), Vec::new(), Vec::new());
     let mut deciders = Deciders::new(facts.diff, facts.cuts);
     let _ = facts.diff.changes(facts.select, facts.cuts, cells, |cells, change| {

@@ -1,7 +1,5 @@
 //! A difference as a comment on a pull request: the answer first, a table, the reasons beside.
 
-use std::fmt::Write;
-
 use palisade_analysis::diff::{Deciding, grouped};
 use palisade_analysis::map::connections;
 use palisade_analysis::reach::cells::Cells;
@@ -10,6 +8,7 @@ use palisade_model::diagnostic::Diagnostic;
 use super::causes::causes;
 use super::{Facts, words};
 use crate::print::diagnostics::plural;
+use crate::print::text::{NL, Text};
 
 /// How many rows are open to see; the rest is folded away.
 const SHOWN: usize = 20;
@@ -19,28 +18,28 @@ const MOST: usize = 200;
 const MOST_PROBLEMS: usize = 10;
 
 /// All of it.
-pub fn markdown(facts: &Facts<'_, '_>, cells: &Cells) -> String {
-    let mut out = String::new();
+pub fn markdown(facts: &Facts<'_, '_>, cells: &Cells) -> Text {
+    let mut out = Text::new();
     let (before, after) = (escaped(&facts.names.0), escaped(&facts.names.1));
-    let _ = writeln!(out, "### Network policy: {}\n", words::headline(facts).to_lowercase());
+    write_line!(out, "### Network policy: {}{NL}", words::headline(facts).to_lowercase());
     problems(facts, &mut out);
     if facts.findings.list.is_empty() && !facts.diff.is_about_nobody() {
-        let _ = writeln!(
+        write_line!(
             out,
             "What could connect in {before} can in {after}, and nothing else can ({}).",
             words::compared(facts)
         );
     }
     for line in words::beyond(facts) {
-        let _ = writeln!(out, "\n{}", escaped(&line));
+        write_line!(out, "{NL}{}", escaped(&line));
     }
     let mut rows = Vec::new();
     for finding in &facts.findings.list {
         let traffic = escaped(&connections(finding.part, cells).to_string());
         for (sources, destinations) in grouped(&finding.pairs) {
-            rows.push(format!(
+            rows.push(text!(
                 "| {} | {} | {} | {traffic} | {} | {} |",
-                if finding.opens { "⚠️ **opens**" } else { "🔒 **closes**" },
+                Text::own(if finding.opens { "⚠️ **opens**" } else { "🔒 **closes**" }),
                 escaped(&words::ends(&sources, facts.diff)),
                 escaped(&words::ends(&destinations, facts.diff)),
                 reasons(&finding.before),
@@ -48,10 +47,10 @@ pub fn markdown(facts: &Facts<'_, '_>, cells: &Cells) -> String {
             ));
         }
     }
-    let table = |rows: &[String], out: &mut String| {
-        let _ = writeln!(out, "| | from | to | traffic | before | now |\n|---|---|---|---|---|---|");
+    let table = |rows: &[Text], out: &mut Text| {
+        write_line!(out, "| | from | to | traffic | before | now |{NL}|---|---|---|---|---|---|");
         for row in rows {
-            let _ = writeln!(out, "{row}");
+            write_line!(out, "{row}");
         }
     };
     let kept = &rows[..rows.len().min(MOST)];
@@ -59,47 +58,48 @@ pub fn markdown(facts: &Facts<'_, '_>, cells: &Cells) -> String {
         let (shown, folded) = kept.split_at(kept.len().min(SHOWN));
         table(shown, &mut out);
         if !folded.is_empty() {
-            let _ = writeln!(out, "\n<details><summary>{}</summary>\n", plural(folded.len(), "more row"));
+            write_line!(out, "{NL}<details><summary>{}</summary>{NL}", plural(folded.len(), "more row"));
             table(folded, &mut out);
-            let _ = writeln!(out, "\n</details>");
+            write_line!(out, "{NL}</details>");
         }
         if rows.len() > MOST {
-            let _ = writeln!(out, "\n… and {} that are not shown.", plural(rows.len() - MOST, "row"));
+            write_line!(out, "{NL}… and {} that are not shown.", plural(rows.len() - MOST, "row"));
         }
     }
     for line in causes(facts.diff) {
-        let _ = writeln!(out, "\n{}", escaped(&line));
+        write_line!(out, "{NL}{}", escaped(&line));
     }
     if !facts.findings.list.is_empty() {
-        let _ = writeln!(out, "\n<sub>{} → {}; {}.</sub>", before, after, words::compared(facts));
+        write_line!(out, "{NL}<sub>{} → {}; {}.</sub>", before, after, words::compared(facts));
     }
     out
 }
 
 /// What of the input makes the answer less sure: a reader of the comment sees no standard error.
-fn problems(facts: &Facts<'_, '_>, out: &mut String) {
+fn problems(facts: &Facts<'_, '_>, out: &mut Text) {
     if facts.problems.is_empty() {
         return;
     }
     let (wrong, doubtful): (Vec<&Diagnostic>, Vec<_>) =
         facts.problems.iter().partition(|problem| problem.is_error());
-    let _ = writeln!(
+    write_line!(
         out,
-        "> [!WARNING]\n> Not everything could be read as it is meant, so the cluster may say otherwise:"
+        "> [!WARNING]{NL}> Not everything could be read as it is meant, so the cluster may say otherwise:"
     );
     for problem in wrong.iter().chain(&doubtful).take(MOST_PROBLEMS) {
         let at = problem.location.as_ref().map(|at| format!(" `{}:{}`", at.file.replace('`', "'"), at.line));
-        let _ = writeln!(out, "> - {}{}", escaped(&problem.message), at.unwrap_or_default());
+        write_line!(out, "> - {}{}", escaped(&problem.message), at.unwrap_or_default());
     }
     if facts.problems.len() > MOST_PROBLEMS {
-        let _ = writeln!(out, "> - … and {} more", facts.problems.len() - MOST_PROBLEMS);
+        write_line!(out, "> - … and {} more", facts.problems.len() - MOST_PROBLEMS);
     }
-    out.push('\n');
+    out.end_line();
 }
 
 fn reasons(deciders: &[Deciding]) -> String {
     let one = |(words, at): (String, Option<palisade_model::diagnostic::Location>)| {
-        let at = at.map(|at| format!(" `{}:{}`", at.file.replace('`', "'"), at.line)).unwrap_or_default();
+        let file = |file: &str| file.replace('`', "'").replace('|', "\\|");
+        let at = at.map(|at| format!(" `{}:{}`", file(&at.file), at.line)).unwrap_or_default();
         format!("{}{at}", escaped(&words))
     };
     words::decided(deciders).into_iter().map(one).collect::<Vec<_>>().join("<br>")

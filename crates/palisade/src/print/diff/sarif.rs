@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 use super::{Facts, words};
 use crate::print::sarif::{document, location};
+use crate::print::text::Text;
 
 /// All of it.
-pub fn sarif(facts: &Facts<'_, '_>, cells: &Cells) -> String {
+pub fn sarif(facts: &Facts<'_, '_>, cells: &Cells) -> Text {
     let rules = [
         rule(
             "palisade/opens",

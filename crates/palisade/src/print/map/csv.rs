@@ -5,18 +5,19 @@ use palisade_analysis::reach::connections::Connections;
 
 use super::reasons::reasons;
 use super::{End, Facts, Line, Printer, Summary};
+use crate::print::text::Text;
 
 /// Prints rows as CSV.
 #[derive(Debug, Default)]
 pub struct Csv;
 
 impl<'m> Printer<'m> for Csv {
-    fn begin(&mut self, facts: &Facts<'m>, out: &mut String) {
-        out.push_str("src_kind,src_namespace,src_name,dst_kind,dst_namespace,dst_name,protocol,ports,note");
-        out.push_str(if facts.explain { ",why\n" } else { "\n" });
+    fn begin(&mut self, facts: &Facts<'m>, out: &mut Text) {
+        out.push_own("src_kind,src_namespace,src_name,dst_kind,dst_namespace,dst_name,protocol,ports,note");
+        out.push_own(if facts.explain { ",why\n" } else { "\n" });
     }
 
-    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut String) {
+    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut Text) {
         let ends = [end(facts, &line.source), end(facts, &line.destination)].concat();
         let some = if line.uniform { "" } else { "some pods" };
         let why: Vec<String> = reasons(&line.why)
@@ -40,7 +41,7 @@ impl<'m> Printer<'m> for Csv {
                     }
                     let quoted: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
                     out.push_str(&quoted.join(","));
-                    out.push('\n');
+                    out.end_line();
                 }
             }
         };
@@ -50,7 +51,7 @@ impl<'m> Printer<'m> for Csv {
         }
     }
 
-    fn end(&mut self, _facts: &Facts<'m>, _summary: &Summary, _out: &mut String) {}
+    fn end(&mut self, _facts: &Facts<'m>, _summary: &Summary, _out: &mut Text) {}
 }
 
 fn end(facts: &Facts<'_>, end: &End<'_>) -> Vec<String> {
@@ -92,10 +93,14 @@ fn protocols(connections: &Connections) -> Vec<(&'static str, String)> {
     found
 }
 
+/// A field as CSV has it. Spreadsheets take what begins with one of a few signs for a formula, and run it; with an apostrophe
+/// before it, it is text to them.
 fn quoted(field: &str) -> String {
+    let formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let field = if formula { format!("'{field}") } else { field.to_owned() };
     match field.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", field.replace('"', "\"\"")),
-        false => field.to_owned(),
+        false => field,
     }
 }
 
@@ -108,6 +113,8 @@ mod tests {
         assert_eq!(quoted("plain"), "plain");
         assert_eq!(quoted("80,443"), "\"80,443\"");
         assert_eq!(quoted("a \"b\""), "\"a \"\"b\"\"\"");
+        assert_eq!(quoted("=1+2,x"), "\"'=1+2,x\"");
+        assert_eq!(quoted("@x"), "'@x");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! A map as a graph for Graphviz: namespaces are clusters, workloads nodes, and what is let through labels edges.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use super::fold::{Fold, Folded};
 use super::reasons::reasons;
 use super::{End, Facts, Line, Printer, Summary};
+use crate::print::text::{NL, Text, escape};
 
 /// Prints a graph.
 #[derive(Debug, Default)]
@@ -22,27 +22,28 @@ pub struct Dot<'m> {
 // === impl Dot ===
 
 impl<'m> Dot<'m> {
-    fn say(&mut self, facts: &Facts<'m>, Folded { line, ranges }: &Folded<'m>, out: &mut String) {
+    fn say(&mut self, facts: &Facts<'m>, Folded { line, ranges }: &Folded<'m>, out: &mut Text) {
         let addresses = facts.addresses(ranges);
         let from = self.node(facts, &line.source, addresses.as_deref(), out);
         let to = self.node(facts, &line.destination, addresses.as_deref(), out);
-        let _ = write!(out, "  {from} -> {to} [label={}", quoted(&line.text()));
+        write_text!(out, "  {from} -> {to} [label={}", quoted(&line.text()));
         if facts.explain {
             let lines: Vec<String> = reasons(&line.why)
                 .iter()
                 .map(|reason| {
                     let at = reason.at.as_ref().map(|at| format!(" ({at})")).unwrap_or_default();
-                    format!("{} {}: {}{at}", reason.side, reason.part, reason.text)
+                    inside(&format!("{} {}: {}{at}", reason.side, reason.part, reason.text))
                 })
                 .collect();
-            let _ = write!(out, ", tooltip={}", quoted(&lines.join("\n")));
+            // DOT's own line break.
+            write_text!(out, ", tooltip=\"{}\"", lines.join("\\n"));
         }
-        out.push_str("];\n");
+        out.push_own("];\n");
     }
 
     /// Those that are asked about are there from the beginning, the others come with the first edge. A cluster may be
     /// said in pieces.
-    fn workload(&mut self, facts: &Facts<'m>, at: usize, out: &mut String) {
+    fn workload(&mut self, facts: &Facts<'m>, at: usize, out: &mut Text) {
         if std::mem::replace(&mut self.there[at], true) {
             return;
         }
@@ -51,17 +52,11 @@ impl<'m> Dot<'m> {
         let cluster = *self.clusters.entry(name.namespace.as_str()).or_insert(fresh);
         let (namespace, label, kind) = (quoted(&name.namespace), quoted(&name.name), quoted(&name.kind));
         let label = format!("w{at} [label={label}, tooltip={kind}];");
-        let _ = writeln!(out, "  subgraph cluster_{cluster} {{ label={namespace}; {label} }}");
+        write_line!(out, "  subgraph cluster_{cluster} {{ label={namespace}; {label} }}");
     }
 
     /// A node's name in the graph. Those that are no workloads come with the first edge.
-    fn node(
-        &mut self,
-        facts: &Facts<'m>,
-        end: &End<'m>,
-        addresses: Option<&str>,
-        out: &mut String,
-    ) -> String {
+    fn node(&mut self, facts: &Facts<'m>, end: &End<'m>, addresses: Option<&str>, out: &mut Text) -> String {
         let label = match (end, addresses) {
             (End::Workload(at), _) => {
                 self.workload(facts, *at, out);
@@ -73,45 +68,50 @@ impl<'m> Dot<'m> {
         let fresh = self.others.len();
         let number = *self.others.entry(label.clone()).or_insert(fresh);
         if number == fresh {
-            let _ = writeln!(out, "  o{number} [label={}, shape=ellipse, style=dashed];", quoted(&label));
+            write_line!(out, "  o{number} [label={}, shape=ellipse, style=dashed];", quoted(&label));
         }
         format!("o{number}")
     }
 }
 
 impl<'m> Printer<'m> for Dot<'m> {
-    fn begin(&mut self, facts: &Facts<'m>, out: &mut String) {
-        out.push_str("digraph palisade {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n");
-        out.push_str("  edge [fontname=\"sans-serif\", fontsize=10];\n");
+    fn begin(&mut self, facts: &Facts<'m>, out: &mut Text) {
+        out.push_own("digraph palisade {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n");
+        out.push_own("  edge [fontname=\"sans-serif\", fontsize=10];\n");
         self.there = vec![false; facts.workloads.len()];
         for at in (0..facts.workloads.len()).filter(|at| facts.is_shown(*at) && facts.meant[*at]) {
             self.workload(facts, at, out);
         }
     }
 
-    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut String) {
+    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut Text) {
         for row in self.fold.push(line) {
             self.say(facts, &row, out);
         }
     }
 
-    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut String) {
+    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut Text) {
         for row in self.fold.end() {
             self.say(facts, &row, out);
         }
-        let _ = writeln!(out, "  label={};\n}}", quoted(&summary.text()));
+        write_line!(out, "  label={};{NL}}}", quoted(&summary.text()));
     }
 }
 
 /// A string as DOT has it.
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+    format!("\"{}\"", inside(text))
+}
+
+/// What stands between the quotes. Escapes of characters that are not visible come first, so that DOT shows them.
+fn inside(text: &str) -> String {
+    escape(text).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn a_string_ends_where_it_ends() {
-        assert_eq!(super::quoted("a\"b\\c\nd"), "\"a\\\"b\\\\c\\nd\"");
+        assert_eq!(super::quoted("a\"b\\c\nd"), "\"a\\\"b\\\\c\\\\nd\"");
     }
 }

@@ -13,6 +13,8 @@ use serde::Serialize;
 use super::fold::{Fold, Folded};
 use super::reasons::reasons;
 use super::{End, Facts, Line, OWN_NODE, Printer, Said, Summary};
+use crate::print::text::Text;
+use crate::print::text::documents::json_in_html;
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
@@ -219,7 +221,7 @@ impl<'m> Html<'m> {
 }
 
 impl<'m> Printer<'m> for Html<'m> {
-    fn begin(&mut self, facts: &Facts<'m>, _out: &mut String) {
+    fn begin(&mut self, facts: &Facts<'m>, _out: &mut Text) {
         let data = &mut self.data;
         data.note = OWN_NODE;
         data.explained = facts.explain;
@@ -276,13 +278,13 @@ impl<'m> Printer<'m> for Html<'m> {
         }
     }
 
-    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, _out: &mut String) {
+    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, _out: &mut Text) {
         for row in self.fold.push(line) {
             self.take(facts, &row);
         }
     }
 
-    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut String) {
+    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut Text) {
         for row in self.fold.end() {
             self.take(facts, &row);
         }
@@ -292,15 +294,16 @@ impl<'m> Printer<'m> for Html<'m> {
             *row = runs(row);
         }
         self.data.summary = summary.text();
-        let data = serde_json::to_string(&self.data).unwrap_or_default();
+        let data = json_in_html(&self.data);
+        let pieces = [("/*style*/", Text::own(STYLE)), ("/*data*/", data), ("/*script*/", Text::own(SCRIPT))];
         let mut rest = PAGE;
-        for (mark, text) in [("/*style*/", STYLE), ("/*data*/", &inert(&data)), ("/*script*/", SCRIPT)] {
+        for (mark, text) in pieces {
             let (before, after) = rest.split_once(mark).unwrap_or((rest, ""));
-            out.push_str(before);
-            out.push_str(text);
+            out.push_own(before);
+            out.push(&text);
             rest = after;
         }
-        out.push_str(rest);
+        out.push_own(rest);
     }
 }
 
@@ -328,26 +331,9 @@ fn intern<T: Clone + Eq + std::hash::Hash>(
     })
 }
 
-/// JSON that can end no element, begin no comment and break no line: those characters only ever stand in its strings.
-fn inert(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
-        match c {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            _ => out.push(c),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn data_end_no_element() {
-        assert_eq!(inert("\"</script><!--\u{2028}\""), "\"\\u003c/script\\u003e\\u003c!--\\u2028\"");
-    }
 
     #[test]
     fn the_page_has_a_place_for_everything_once() {

@@ -8,6 +8,8 @@ use super::reasons::Because;
 use super::{End, Facts, Line, Printer, Summary};
 use crate::print::json::Diagnostic;
 use crate::print::peers::{Allowed, Empty, Nodes, Peer, Range};
+use crate::print::text::Text;
+use crate::print::text::documents::json_line;
 
 // Written piece by piece, and never whole: as types, this and its rows are there for the schema. A large map has many
 // millions of rows and few different parts, most of them known from rows before.
@@ -65,8 +67,8 @@ pub struct Counts {
 #[derive(Debug, Default)]
 pub struct Json {
     /// Each workload as an end, and each set of traffic, as they are written.
-    workloads: Vec<String>,
-    allowed: HashMap<u32, String>,
+    workloads: Vec<Text>,
+    allowed: HashMap<u32, Text>,
     problems: Vec<Diagnostic>,
     /// Whether a row of the list stands there already.
     separated: bool,
@@ -81,63 +83,67 @@ impl Json {
         Json { problems, ..Json::default() }
     }
 
-    fn close(&mut self, out: &mut String) {
-        out.push_str(if self.separated { "\n  ]" } else { "]" });
+    fn close(&mut self, out: &mut Text) {
+        out.push_own(if self.separated { "\n  ]" } else { "]" });
         self.separated = false;
     }
 }
 
 impl<'m> Printer<'m> for Json {
-    fn begin(&mut self, facts: &Facts<'m>, out: &mut String) {
-        self.workloads = facts.workloads.iter().map(|workload| text(&Peer::from(&workload.name))).collect();
-        out.push_str("{\n  \"connections\": [");
+    fn begin(&mut self, facts: &Facts<'m>, out: &mut Text) {
+        self.workloads =
+            facts.workloads.iter().map(|workload| json_line(&Peer::from(&workload.name))).collect();
+        out.push_own("{\n  \"connections\": [");
     }
 
-    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut String) {
+    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut Text) {
         let nodes = matches!(line.source, End::Nodes(_)) || matches!(line.destination, End::Nodes(_));
         if nodes && !self.in_nodes {
             self.close(out);
-            out.push_str(",\n  \"nodes\": [");
+            out.push_own(",\n  \"nodes\": [");
             self.in_nodes = true;
         }
-        out.push_str(if self.separated { ",\n    {" } else { "\n    {" });
+        out.push_own(if self.separated { ",\n    {" } else { "\n    {" });
         self.separated = true;
         for (key, end) in [("\"src\":", &line.source), (",\"dst\":", &line.destination)] {
-            out.push_str(key);
+            out.push_own(key);
             match end {
-                End::Workload(at) => out.push_str(self.workloads.get(*at).map_or("null", String::as_str)),
-                other => out.push_str(&text(&other_peer(other))),
+                End::Workload(at) => match self.workloads.get(*at) {
+                    Some(workload) => out.push(workload),
+                    None => out.push_own("null"),
+                },
+                other => out.push(&json_line(&other_peer(other))),
             }
         }
         let allowed = self.allowed.entry(line.allowed.id);
-        out.push_str(",\"allowed\":");
-        out.push_str(allowed.or_insert_with(|| text(&Allowed::from(&line.allowed.connections))));
+        out.push_own(",\"allowed\":");
+        out.push(allowed.or_insert_with(|| json_line(&Allowed::from(&line.allowed.connections))));
         if let Some(other) = &line.other {
-            out.push_str(",\"otherFamily\":");
-            out.push_str(&text(&Allowed::from(&other.connections)));
+            out.push_own(",\"otherFamily\":");
+            out.push(&json_line(&Allowed::from(&other.connections)));
         }
         if !line.uniform {
-            out.push_str(",\"uniform\":false");
+            out.push_own(",\"uniform\":false");
         }
         if facts.explain {
             let why: Vec<Because> = line.why.iter().map(Because::from).collect();
-            out.push_str(",\"why\":");
-            out.push_str(&text(&why));
+            out.push_own(",\"why\":");
+            out.push(&json_line(&why));
         }
-        out.push('}');
+        out.push_own("}");
     }
 
-    fn end(&mut self, _facts: &Facts<'m>, summary: &Summary, out: &mut String) {
+    fn end(&mut self, _facts: &Facts<'m>, summary: &Summary, out: &mut Text) {
         self.close(out);
         if !self.in_nodes {
-            out.push_str(",\n  \"nodes\": []");
+            out.push_own(",\n  \"nodes\": []");
         }
-        out.push_str(",\n  \"summary\": ");
+        out.push_own(",\n  \"summary\": ");
         let Summary { workloads, pairs, connected, .. } = *summary;
-        out.push_str(&text(&Counts { workloads, pairs, connected }));
-        out.push_str(",\n  \"inputProblems\": ");
-        out.push_str(&text(&self.problems));
-        out.push_str("\n}\n");
+        out.push(&json_line(&Counts { workloads, pairs, connected }));
+        out.push_own(",\n  \"inputProblems\": ");
+        out.push(&json_line(&self.problems));
+        out.push_own("\n}\n");
     }
 }
 
@@ -152,9 +158,4 @@ fn other_peer(end: &End<'_>) -> Option<Peer> {
             Some(Peer::Node(Nodes { every: names.is_none(), names: names.unwrap_or_default() }))
         }
     }
-}
-
-fn text(value: &impl Serialize) -> String {
-    // None of these types can fail to serialise: no maps with odd keys, no numbers that JSON lacks.
-    serde_json::to_string(value).unwrap_or_default()
 }

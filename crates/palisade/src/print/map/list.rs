@@ -1,13 +1,12 @@
 //! A map as a list for people at a terminal: a line for each pair, and below it why, if that is asked for.
 
-use std::fmt::Write;
-
 use palisade_model::policy::Action;
 
 use super::fold::{Fold, Folded};
 use super::reasons::{Reason, reasons};
 use super::{End, Facts, Line, OWN_NODE, Printer, Summary};
 use crate::print::style::{Look, wrap};
+use crate::print::text::Text;
 
 /// A column is not wider than this because of one long name.
 const WIDEST: usize = 44;
@@ -33,7 +32,7 @@ impl<'m> List<'m> {
     }
 
     /// A row with all of its addresses.
-    pub fn say(&mut self, facts: &Facts<'m>, row: &Folded<'m>, out: &mut String) {
+    pub fn say(&mut self, facts: &Facts<'m>, row: &Folded<'m>, out: &mut Text) {
         self.any = true;
         let Folded { line, ranges } = row;
         let look = self.look;
@@ -44,28 +43,27 @@ impl<'m> List<'m> {
         };
         let padding = |name: &str| " ".repeat(self.width.saturating_sub(name.chars().count()));
         let head = from.chars().count().max(self.width) + 3 + to.chars().count().max(self.width) + 3;
-        let _ =
-            write!(out, "{}{} → {}{}", look.strong(&from), padding(&from), look.strong(&to), padding(&to));
+        write_text!(out, "{}{} → {}{}", look.strong(&from), padding(&from), look.strong(&to), padding(&to));
         let left = look.width.saturating_sub(head);
         let beside = left >= NARROWEST.min(traffic.chars().count());
         let indent = if beside { head } else { 4 };
         for (index, text) in wrap(&traffic, look.width.saturating_sub(indent)).iter().enumerate() {
             match (index, beside) {
-                (0, true) => out.push_str("   "),
+                (0, true) => out.push_own("   "),
                 _ => {
-                    out.push('\n');
-                    out.push_str(&" ".repeat(indent));
+                    out.end_line();
+                    write_text!(out, "{:indent$}", "");
                 }
             }
             out.push_str(text);
         }
-        out.push('\n');
+        out.end_line();
         if facts.explain {
             self.explain(&reasons(&line.why), out);
         }
     }
 
-    fn explain(&self, reasons: &[Reason], out: &mut String) {
+    fn explain(&self, reasons: &[Reason], out: &mut Text) {
         let look = self.look;
         let side = reasons.iter().map(|reason| reason.side.chars().count()).max().unwrap_or(0);
         let part = reasons.iter().map(|reason| reason.part.chars().count()).max().unwrap_or(0).min(28);
@@ -78,7 +76,7 @@ impl<'m> List<'m> {
                 Action::Pass => look.quiet("»"),
                 Action::Deny | Action::Reject => look.bad("-"),
             };
-            let _ = write!(out, "    {name:<side$}  {sign} {:<part$}", reason.part);
+            write_text!(out, "    {name:<side$}  {sign} {:<part$}", reason.part);
             let at = reason.at.as_ref().map(|at| format!("   {at}")).unwrap_or_default();
             let indent = 4 + side + 4;
             let head = indent + part.max(reason.part.chars().count()) + 2;
@@ -87,48 +85,48 @@ impl<'m> List<'m> {
             let lines = wrap(&reason.text, look.width.saturating_sub(column));
             for (index, text) in lines.iter().enumerate() {
                 match (index, beside) {
-                    (0, true) => out.push_str("  "),
+                    (0, true) => out.push_own("  "),
                     _ => {
-                        out.push('\n');
-                        out.push_str(&" ".repeat(column));
+                        out.end_line();
+                        write_text!(out, "{:column$}", "");
                     }
                 }
                 out.push_str(text);
             }
-            let _ = writeln!(out, "{}", look.quiet(&at));
+            write_line!(out, "{}", look.quiet(&at));
         }
-        out.push('\n');
+        out.end_line();
     }
 
     /// The lines below all rows.
-    pub fn close(&self, summary: &Summary, out: &mut String) {
+    pub fn close(&self, summary: &Summary, out: &mut Text) {
         if self.any {
-            out.push('\n');
+            out.end_line();
         } else {
-            out.push_str("Nothing is connected.\n");
+            out.push_own("Nothing is connected.\n");
         }
         foot(&summary.text(), OWN_NODE, self.look, out);
     }
 }
 
 /// How much there is, and what goes without saying.
-pub fn foot(summary: &str, notes: &str, look: Look, out: &mut String) {
+pub fn foot(summary: &str, notes: &str, look: Look, out: &mut Text) {
     for line in wrap(summary, look.width) {
-        let _ = writeln!(out, "{}", look.strong(&line));
+        write_line!(out, "{}", look.strong(&line));
     }
     for line in wrap(notes, look.width) {
-        let _ = writeln!(out, "{}", look.quiet(&line));
+        write_line!(out, "{}", look.quiet(&line));
     }
 }
 
 impl<'m> Printer<'m> for List<'m> {
-    fn begin(&mut self, facts: &Facts<'m>, _out: &mut String) {
+    fn begin(&mut self, facts: &Facts<'m>, _out: &mut Text) {
         let shown = (0..facts.workloads.len()).filter(|at| facts.is_shown(*at));
         let widest = shown.map(|at| facts.names[at].chars().count()).max().unwrap_or(0);
         self.width = widest.clamp("outside".len(), WIDEST.min(self.look.width / 3));
     }
 
-    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut String) {
+    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut Text) {
         let nodes = |end: &End<'_>| matches!(end, End::Nodes(_));
         debug_assert!(!nodes(&line.source) || !nodes(&line.destination), "nodes are one end at most");
         for row in self.fold.push(line) {
@@ -136,7 +134,7 @@ impl<'m> Printer<'m> for List<'m> {
         }
     }
 
-    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut String) {
+    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut Text) {
         for row in self.fold.end() {
             self.say(facts, &row, out);
         }

@@ -1,10 +1,9 @@
 //! A map for a pull request: one table, a line for each pair.
 
-use std::fmt::Write;
-
 use super::fold::{Fold, Folded};
 use super::reasons::reasons;
 use super::{Facts, Line, OWN_NODE, Printer, Summary};
+use crate::print::text::{NL, Text};
 
 /// Prints rows as a table in Markdown.
 #[derive(Debug, Default)]
@@ -15,11 +14,11 @@ pub struct Markdown<'m> {
 // === impl Markdown ===
 
 impl<'m> Markdown<'m> {
-    fn say(facts: &Facts<'m>, Folded { line, ranges }: &Folded<'m>, out: &mut String) {
+    fn say(facts: &Facts<'m>, Folded { line, ranges }: &Folded<'m>, out: &mut Text) {
         let end = |end| escaped(&facts.name(end));
         let addresses = facts.addresses(ranges).map(|text| format!(" ({text})")).unwrap_or_default();
         let allowed = escaped(&format!("{}{addresses}", line.text()));
-        let _ = write!(out, "| {} | {} | {allowed} |", end(&line.source), end(&line.destination));
+        write_text!(out, "| {} | {} | {allowed} |", end(&line.source), end(&line.destination));
         if facts.explain {
             let lines: Vec<String> = reasons(&line.why)
                 .iter()
@@ -28,32 +27,32 @@ impl<'m> Markdown<'m> {
                     escaped(&format!("{} {}: {}{at}", reason.side, reason.part, reason.text))
                 })
                 .collect();
-            let _ = write!(out, " {} |", lines.join("<br>"));
+            write_text!(out, " {} |", lines.join("<br>"));
         }
-        out.push('\n');
+        out.end_line();
     }
 }
 
 impl<'m> Printer<'m> for Markdown<'m> {
-    fn begin(&mut self, facts: &Facts<'m>, out: &mut String) {
-        out.push_str("### Who can talk to whom\n\n");
-        out.push_str(match facts.explain {
+    fn begin(&mut self, facts: &Facts<'m>, out: &mut Text) {
+        out.push_own("### Who can talk to whom\n\n");
+        out.push_own(match facts.explain {
             true => "| from | to | allowed | why |\n| --- | --- | --- | --- |\n",
             false => "| from | to | allowed |\n| --- | --- | --- |\n",
         });
     }
 
-    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut String) {
+    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut Text) {
         for row in self.fold.push(line) {
             Self::say(facts, &row, out);
         }
     }
 
-    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut String) {
+    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut Text) {
         for row in self.fold.end() {
             Self::say(facts, &row, out);
         }
-        let _ = writeln!(out, "\n{}. {OWN_NODE}", summary.text());
+        write_line!(out, "{NL}{}. {OWN_NODE}", summary.text());
     }
 }
 

@@ -3,12 +3,12 @@
 //! Rows are kept until it is known that they do not fit, which is soon: a terminal is not wide.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use super::fold::Fold;
 use super::list::{List, foot};
 use super::{End, Facts, Line, OWN_NODE, Printer, Summary};
 use crate::print::style::{Look, wrap};
+use crate::print::text::Text;
 
 /// More rows than this are never kept.
 const MOST: usize = 4096;
@@ -43,7 +43,7 @@ impl<'m> Table<'m> {
         Table { look, kept: Vec::new(), list: List::new(look), listing: false }
     }
 
-    fn give_up(&mut self, facts: &Facts<'m>, out: &mut String) {
+    fn give_up(&mut self, facts: &Facts<'m>, out: &mut Text) {
         self.listing = true;
         for line in std::mem::take(&mut self.kept) {
             self.list.row(facts, line, out);
@@ -51,7 +51,7 @@ impl<'m> Table<'m> {
     }
 
     /// The matrix, if it fits; what is no part of it (nodes) is left over.
-    fn matrix(&self, facts: &Facts<'m>) -> Option<(String, Vec<Line<'m>>)> {
+    fn matrix(&self, facts: &Facts<'m>) -> Option<(Text, Vec<Line<'m>>)> {
         let meant = |at: usize| facts.is_shown(at) && facts.meant[at];
         let mut axes: [Vec<Axis>; 2] = [(); 2].map(|()| {
             let own = (0..facts.workloads.len()).filter(|at| meant(*at));
@@ -118,13 +118,13 @@ impl<'m> Table<'m> {
 }
 
 impl<'m> Printer<'m> for Table<'m> {
-    fn begin(&mut self, facts: &Facts<'m>, out: &mut String) {
+    fn begin(&mut self, facts: &Facts<'m>, out: &mut Text) {
         self.list.begin(facts, out);
         let meant = (0..facts.workloads.len()).filter(|at| facts.is_shown(*at) && facts.meant[*at]).count();
         self.listing = facts.explain || meant > MOST_COLUMNS;
     }
 
-    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut String) {
+    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut Text) {
         if self.listing {
             return self.list.row(facts, line, out);
         }
@@ -134,20 +134,20 @@ impl<'m> Printer<'m> for Table<'m> {
         }
     }
 
-    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut String) {
+    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut Text) {
         let matrix = if self.listing { None } else { self.matrix(facts) };
         let Some((matrix, rest)) = matrix.filter(|_| !self.kept.is_empty()) else {
             self.give_up(facts, out);
             return self.list.end(facts, summary, out);
         };
-        out.push_str(&matrix);
+        out.push(&matrix);
         if !rest.is_empty() {
-            out.push('\n');
+            out.end_line();
         }
         for line in rest {
             self.list.row(facts, line, out);
         }
-        out.push('\n');
+        out.end_line();
         foot(&summary.text(), &format!("{NOTHING} nothing   {ITSELF} itself   {OWN_NODE}"), self.look, out);
     }
 }
@@ -162,7 +162,7 @@ fn axis(end: &End<'_>) -> Option<Axis> {
 }
 
 /// A table with a head, wrapped to the width; `None` where even that is too narrow.
-fn laid_out(table: &[Vec<String>], look: Look) -> Option<String> {
+fn laid_out(table: &[Vec<String>], look: Look) -> Option<Text> {
     let columns = table.first().map_or(0, Vec::len);
     let longest = |column: usize, split: bool| {
         let cells = table.iter().map(|row| row[column].as_str());
@@ -180,26 +180,26 @@ fn laid_out(table: &[Vec<String>], look: Look) -> Option<String> {
         let give = (0..columns).filter(|at| widths[*at] > least[*at]).max_by_key(|at| (widths[*at], *at))?;
         widths[give] -= 1;
     }
-    let mut out = String::new();
+    let mut out = Text::new();
     for (index, row) in table.iter().enumerate() {
         let cells: Vec<Vec<String>> =
             row.iter().zip(&widths).map(|(cell, width)| wrap(cell, *width)).collect();
         let height = cells.iter().map(Vec::len).max().unwrap_or(1);
         for line in 0..height {
-            let mut text = String::from("  ");
+            let mut text = Text::own("  ");
             for (column, (cell, width)) in cells.iter().zip(&widths).enumerate() {
                 let word = cell.get(line).map_or("", String::as_str);
                 let padding = " ".repeat(width.saturating_sub(word.chars().count()));
                 let painted = match (index, column, word) {
                     (0, ..) | (_, 0, _) => look.strong(word),
                     (_, _, NOTHING | ITSELF) => look.quiet(word),
-                    _ => word.to_owned(),
+                    _ => Text::from(word),
                 };
                 let gap = if column == 0 { "" } else { "   " };
-                let _ = write!(text, "{gap}{painted}{padding}");
+                write_text!(text, "{gap}{painted}{padding}");
             }
-            out.push_str(text.trim_end());
-            out.push('\n');
+            out.push(&text.trim_end());
+            out.end_line();
         }
     }
     Some(out)
@@ -217,9 +217,12 @@ mod tests {
     fn a_table_shrinks_to_the_terminal_and_gives_up_where_it_cannot() {
         let table = rows(&[&["FROM", "a"], &["b", "tcp/80, udp/53, sctp/9"]]);
         let look = |width| Look { color: false, width };
-        assert_eq!(laid_out(&table, look(80)).unwrap(), "  FROM   a\n  b      tcp/80, udp/53, sctp/9\n");
         assert_eq!(
-            laid_out(&table, look(24)).unwrap(),
+            laid_out(&table, look(80)).unwrap().as_str(),
+            "  FROM   a\n  b      tcp/80, udp/53, sctp/9\n"
+        );
+        assert_eq!(
+            laid_out(&table, look(24)).unwrap().as_str(),
             "  FROM   a\n  b      tcp/80, udp/53,\n         sctp/9\n"
         );
         assert_eq!(laid_out(&table, look(12)), None);

@@ -36,6 +36,7 @@ use palisade_model::address::Family;
 
 use super::diagnostics::plural;
 use super::peers::outside;
+use crate::print::text::Text;
 
 /// What is true of the map as a whole.
 #[derive(Debug)]
@@ -117,9 +118,9 @@ pub struct Summary {
 /// Says rows, one after the other.
 pub trait Printer<'m> {
     /// What comes before the first row.
-    fn begin(&mut self, _facts: &Facts<'m>, _out: &mut String) {}
+    fn begin(&mut self, _facts: &Facts<'m>, _out: &mut Text) {}
     /// A row. Those of nodes come last.
-    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut String);
+    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut Text);
     /// Whether it wants to know why nothing is let through where that is so.
     fn wants_refusals(&self) -> bool {
         false
@@ -127,7 +128,7 @@ pub trait Printer<'m> {
     /// Why two ends may send nothing, for one pair of workloads of each pair of kinds. These come last.
     fn refusal(&mut self, _facts: &Facts<'m>, _source: &End<'m>, _destination: &End<'m>, _why: &[Why<'m>]) {}
     /// What comes after the last row.
-    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut String);
+    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut Text);
 }
 
 /// What every map for people says at its end.

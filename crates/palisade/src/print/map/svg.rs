@@ -5,11 +5,11 @@
 //! column of its own at the left. A picture of more workloads than anybody can tell apart shows namespaces instead.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
 use super::fold::{Fold, Folded};
 use super::{End, Facts, Line, OWN_NODE, Printer, Summary};
 use crate::print::diagnostics::plural;
+use crate::print::text::{NL, Text};
 
 /// More workloads than this are drawn as namespaces.
 const MOST: usize = 60;
@@ -129,19 +129,20 @@ impl<'m> Svg<'m> {
         (groups, edges, wide)
     }
 
-    fn draw(&self, facts: &Facts<'m>, summary: &Summary) -> String {
+    fn draw(&self, facts: &Facts<'m>, summary: &Summary) -> Text {
         let (groups, edges, wide) = self.content(facts);
         let (places, boxes, width, height) = lay_out(&groups);
-        let mut out = String::new();
+        let mut out = Text::new();
         let (width, height) = (width.max(420), height + 64);
-        let _ = writeln!(
+        write_line!(
             out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"Who can talk to whom\">\n{STYLE}"
+             viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"Who can talk to whom\">{NL}{}",
+            Text::own(STYLE)
         );
         for ((x, y, width, height), group) in boxes.iter().zip(&groups) {
             let Some(title) = group.title else { continue };
-            let _ = writeln!(
+            write_line!(
                 out,
                 "<rect class=\"box\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" rx=\"8\"/>\
                  <text class=\"title\" x=\"{}\" y=\"{}\">{}</text>",
@@ -159,7 +160,7 @@ impl<'m> Svg<'m> {
         for (node, label) in groups.iter().flat_map(|group| &group.nodes) {
             let Some(Place { x, y, width, .. }) = places.get(node) else { continue };
             let class = if matches!(node, Node::Workload(_) | Node::Namespace(_)) { "node" } else { "other" };
-            let _ = writeln!(
+            write_line!(
                 out,
                 "<g><title>{}</title><rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{}\" rx=\"5\"/>\
                  <text x=\"{}\" y=\"{}\">{}</text></g>",
@@ -175,27 +176,27 @@ impl<'m> Svg<'m> {
             false => String::new(),
         };
         let text = |y: usize, text: &str| {
-            format!("<text class=\"note\" x=\"16\" y=\"{y}\">{}</text>\n", escaped(text))
+            text!("<text class=\"note\" x=\"16\" y=\"{y}\">{}</text>{NL}", escaped(text))
         };
-        out.push_str(&text(height - 34, &summary.text()));
-        out.push_str(&text(height - 14, &format!("{note}{OWN_NODE}")));
-        out.push_str("</svg>\n");
+        out.push(&text(height - 34, &summary.text()));
+        out.push(&text(height - 14, &format!("{note}{OWN_NODE}")));
+        out.push_own("</svg>\n");
         out
     }
 }
 
 impl<'m> Printer<'m> for Svg<'m> {
-    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, _out: &mut String) {
+    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, _out: &mut Text) {
         for row in self.fold.push(line) {
             self.take(facts, &row);
         }
     }
 
-    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut String) {
+    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut Text) {
         for row in self.fold.end() {
             self.take(facts, &row);
         }
-        out.push_str(&self.draw(facts, summary));
+        out.push(&self.draw(facts, summary));
     }
 }
 
@@ -264,7 +265,7 @@ fn lay_out<'m>(groups: &[Group<'m>]) -> (BTreeMap<Node<'m>, Place>, Boxes, usize
 }
 
 /// A curve from one node to another: between columns across, in a column around the right.
-fn edge(from: Place, to: Place, what: &str, label: Option<&str>, out: &mut String) {
+fn edge(from: Place, to: Place, what: &str, label: Option<&str>, out: &mut Text) {
     let middle = |place: Place| place.y + NODE.0 / 2;
     let right = |place: Place| place.x + place.width;
     let (y1, y2) = (middle(from), middle(to));
@@ -289,13 +290,13 @@ fn edge(from: Place, to: Place, what: &str, label: Option<&str>, out: &mut Strin
             (path, (bend, (y1 + y2) / 2))
         }
     };
-    let _ = write!(
+    write_text!(
         out,
         "<g class=\"edge\"><title>{}</title><path d=\"{path}\" marker-end=\"url(#arrow)\"/><path class=\"wide\" d=\"{path}\"/>",
         escaped(what)
     );
     if let Some(label) = label {
-        let _ = write!(
+        write_text!(
             out,
             "<text text-anchor=\"middle\" x=\"{}\" y=\"{}\">{}</text>",
             label_at.0,
@@ -303,7 +304,7 @@ fn edge(from: Place, to: Place, what: &str, label: Option<&str>, out: &mut Strin
             escaped(&short(label))
         );
     }
-    out.push_str("</g>\n");
+    out.push_own("</g>\n");
 }
 
 /// A text that fits a node.

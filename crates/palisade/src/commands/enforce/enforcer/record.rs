@@ -57,7 +57,7 @@ impl Enforcer {
         state.epoch = live.view().epoch();
         state.policies = self.world.policies();
         state.lacks = live.lacks().iter().cloned().collect();
-        state.trouble = self.problems.clone();
+        state.trouble = self.problems.iter().map(ToString::to_string).collect();
         state.trouble.extend(self.misplaced.clone());
         state.trouble.extend(self.world.place.troubles.iter().cloned());
         state.trouble.extend(force.behind().map(|error| format!("the kernel does not have it: {error}")));

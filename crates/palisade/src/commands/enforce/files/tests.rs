@@ -113,10 +113,10 @@ fn a_folder_that_is_gone_or_empty_takes_nothing_out_of_force() {
     files.look(folder.read(), &nobody);
     fs::remove_file(folder.0.join("a.yaml")).unwrap();
     let look = files.look(folder.read(), &nobody);
-    assert!(look.manifests.is_none() && look.problems[0].contains("stays"), "{look:?}");
+    assert!(look.manifests.is_none() && look.problems[0].as_str().contains("stays"), "{look:?}");
     fs::remove_dir(&folder.0).unwrap();
     let look = files.look(folder.read(), &nobody);
-    assert!(look.manifests.is_none() && look.problems[0].contains("stays"), "{look:?}");
+    assert!(look.manifests.is_none() && look.problems[0].as_str().contains("stays"), "{look:?}");
     fs::create_dir(&folder.0).unwrap();
     folder.write("b.yaml", POD);
     assert_eq!(policies(&files.look(folder.read(), &nobody)), Some(0));
