@@ -68,6 +68,7 @@ fn agree(snapshot: &Snapshot, programs: [&Program; 2], what: &str) -> (usize, us
         Traffic::new(Protocol::Tcp, 81),
         Traffic::new(Protocol::Udp, 81),
         Traffic::new(Protocol::Icmp, 0),
+        Traffic { icmp: Some((13, Some(1))), ..Traffic::new(Protocol::Icmp, 0) },
     ];
     let ways =
         [Direction::Egress, Direction::Ingress].map(|way| programs.map(|program| one_way(program, way)));

@@ -46,7 +46,7 @@ suite! {
     npa_v1alpha2: "suites/npa-v1alpha2", 116 cases, 483 flows;
     admin_validation: "suites/admin-validation", 767 cases, 767 flows;
     antrea_validation: "suites/antrea-validation", 775 cases, 775 flows;
-    antrea: "suites/antrea", 283 cases, 15537 flows;
+    antrea: "suites/antrea", 284 cases, 15539 flows;
     antrea_2020: "suites/antrea-2020", 45 cases, 3933 flows;
     antrea_order: "suites/antrea-order", 96 cases, 1246 flows;
     antrea_decisions: "suites/antrea-decisions", 83 cases, 1674 flows;

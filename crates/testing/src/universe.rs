@@ -214,7 +214,7 @@ pub fn all_traffic(snapshot: &Snapshot) -> Vec<Flow> {
     let (one, other, node) = (pod("x", "a"), pod("x", "b"), end(snapshot, Who::Node(1)));
     let pairs = [
         (one.clone(), other.clone()),
-        (other.clone(), one.clone()),
+        (other, one.clone()),
         (one.clone(), pod("y", "b")),
         (one.clone(), node),
         (one.clone(), outside("203.0.113.7")),

@@ -116,9 +116,23 @@ impl Connections {
         }
     }
 
+    /// ICMP as people write it: `8` and `8-11` are types with all of their codes, `8/0` is a code of a type, and `*/0` and `*/0-3`
+    /// are codes of every type. Empty for none.
+    pub fn icmp_types(&self) -> Vec<String> {
+        if let Some((low, high)) = codes_of_every_type(&self.icmp) {
+            return vec![if low == high { format!("*/{low}") } else { format!("*/{low}-{high}") }];
+        }
+        self.icmp.iter().map(|range| icmp(*range)).collect()
+    }
+
     /// How many words it takes.
     fn length(&self) -> usize {
-        self.parts().iter().map(|(_, ranges, whole)| if *ranges == [*whole] { 1 } else { ranges.len() }).sum()
+        let words = |(protocol, ranges, whole): &Part<'_>| match protocol {
+            _ if *ranges == [*whole] => 1,
+            Protocol::Icmp if codes_of_every_type(ranges).is_some() => 1,
+            _ => ranges.len(),
+        };
+        self.parts().iter().map(words).sum()
     }
 
     fn list(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -132,12 +146,15 @@ impl Connections {
             if ranges == [whole] {
                 continue;
             }
+            if protocol == Protocol::Icmp {
+                write!(f, "/{}", self.icmp_types().join(","))?;
+                continue;
+            }
             for (index, range) in ranges.iter().enumerate() {
                 f.write_str(if index == 0 { "/" } else { "," })?;
-                match protocol {
-                    Protocol::Icmp => icmp(*range, f)?,
-                    _ if range.0 == range.1 => write!(f, "{}", range.0)?,
-                    _ => write!(f, "{}-{}", range.0, range.1)?,
+                match range {
+                    (first, last) if first == last => write!(f, "{first}")?,
+                    (first, last) => write!(f, "{first}-{last}")?,
                 }
             }
         }
@@ -146,14 +163,24 @@ impl Connections {
 }
 
 /// `8`, `8/0`, `8-11`: types with all of their codes, or types with codes.
-fn icmp((first, last): (u16, u16), f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn icmp((first, last): (u16, u16)) -> String {
     let ([from, low], [to, high]) = (first.to_be_bytes(), last.to_be_bytes());
     match (low, high) {
-        (0, 255) if from == to => write!(f, "{from}"),
-        (0, 255) => write!(f, "{from}-{to}"),
-        _ if first == last => write!(f, "{from}/{low}"),
-        _ => write!(f, "{from}/{low}-{to}/{high}"),
+        (0, 255) if from == to => format!("{from}"),
+        (0, 255) => format!("{from}-{to}"),
+        _ if first == last => format!("{from}/{low}"),
+        _ => format!("{from}/{low}-{to}/{high}"),
     }
+}
+
+/// The codes, where ranges of ICMP are the same of every type: that is what a rule by code alone allows or refuses.
+fn codes_of_every_type(ranges: &[(u16, u16)]) -> Option<(u8, u8)> {
+    let ((first, last), all) = (ranges.first()?, usize::from(u8::MAX) + 1);
+    let ([_, low], [_, high]) = (first.to_be_bytes(), last.to_be_bytes());
+    let of = |(kind, range): (u8, &(u16, u16))| {
+        *range == (u16::from_be_bytes([kind, low]), u16::from_be_bytes([kind, high]))
+    };
+    (ranges.len() == all && (0..=u8::MAX).zip(ranges).all(of)).then_some((low, high))
 }
 
 impl fmt::Display for Connections {
@@ -204,6 +231,15 @@ mod tests {
         assert_eq!(said(&line.all().minus(&tcp(80, 80))), "all but tcp/80");
         assert_eq!(said(&line.of(Protocol::Udp).or(&tcp(53, 53))), "tcp/53, udp");
         assert_eq!(said(&line.places(Protocol::Icmp, 8 << 8..=8 << 8, PortRange::ALL)), "icmp/8/0");
+        let code = |code: u8| {
+            let places = (0..=u8::MAX).map(|kind| u16::from_be_bytes([kind, code]));
+            let each = places.map(|place| line.places(Protocol::Icmp, place..=place, PortRange::ALL));
+            each.fold(TrafficSet::default(), |all, one| all.or(&one))
+        };
+        assert_eq!(said(&code(255)), "icmp/*/255");
+        assert_eq!(said(&code(0).or(&tcp(80, 80))), "tcp/80, icmp/*/0");
+        assert_eq!(said(&line.all().minus(&code(255))), "all but icmp/*/255");
+        assert_eq!(said(&line.of(Protocol::Icmp).minus(&code(255))), "icmp/*/0-254");
         let all_but_tcp = line.all().minus(&line.of(Protocol::Tcp));
         assert_eq!(said(&all_but_tcp), "udp, sctp, icmp");
     }

@@ -3,12 +3,13 @@
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use palisade_analysis::reach::Reach;
 use palisade_analysis::reach::cells::{CellId, Cells};
 use palisade_analysis::reach::cuts::Cuts;
+use palisade_analysis::reach::traffic_set::Line;
 use palisade_model::address::Family;
 use palisade_model::evaluate::evaluate;
 use palisade_model::flow::{Flow, Party, Who};
@@ -16,6 +17,7 @@ use palisade_model::options::Options;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::trace::Verdict;
+use palisade_model::traffic::Protocol;
 use palisade_model::verdicts::Verdicts;
 
 /// How thoroughly to ask.
@@ -40,6 +42,8 @@ pub fn agrees(snapshot: &Snapshot, options: &Options, ask: Ask) -> usize {
         Ask::Fast => verdicts.verdict(flow),
     };
     let mut asked = 0;
+    // New sets may have new edges.
+    let (mut known, mut edges) = (0, BTreeSet::new());
     for family in [Family::V4, Family::V6] {
         let reach = Reach::new(snapshot, options, family, &cuts, &mut cells);
         let ends = ends(&reach, &cuts);
@@ -64,7 +68,10 @@ pub fn agrees(snapshot: &Snapshot, options: &Options, ask: Ask) -> usize {
                 };
                 let cell = cells.get(cell);
                 let (allow, reject) = (cells.traffics.set(cell.allow), cells.traffics.set(cell.reject));
-                for place in places(&cells) {
+                if cells.traffics.len() != known {
+                    (known, edges) = (cells.traffics.len(), places(&cells));
+                }
+                for place in edges.iter().copied() {
                     let traffic = cells.traffics.line().traffic(place);
                     // Neighbour discovery is no connection between two endpoints.
                     if family == Family::V6 && matches!(traffic.icmp, Some((133..=137, _))) {
@@ -129,16 +136,16 @@ pub fn ends(reach: &Reach<'_>, cuts: &Cuts) -> Vec<End> {
 
 /// Where some set begins, and one before: every stretch that sets tell apart has one of them in it.
 pub fn places(cells: &Cells) -> BTreeSet<u32> {
-    let mut places = BTreeSet::new();
+    // How many sets have an edge at a place, or beside it.
+    let mut edges: BTreeMap<u32, usize> = BTreeMap::new();
     for at in 0..cells.traffics.len() {
         for (first, last) in cells.traffics.set(palisade_analysis::reach::traffic_set::TrafficId(at)).pieces()
         {
-            places.extend([*first, *last]);
-            places.extend(first.checked_sub(1));
-            places.insert(last + 1);
-            places.insert(first + 1);
+            let beside = [Some(*first), Some(*last), first.checked_sub(1), Some(last + 1), Some(first + 1)];
+            beside.into_iter().flatten().for_each(|place| *edges.entry(place).or_default() += 1);
         }
     }
+    let mut places = without_like_types(&edges, cells.traffics.line());
     // Places that stand for no traffic: IGMP has 257, and sports are for protocols with ports.
     let line = cells.traffics.line();
     // Nobody connects to port 0.
@@ -147,4 +154,21 @@ pub fn places(cells: &Cells) -> BTreeSet<u32> {
         line.place(traffic, false) == *place && !(traffic.protocol.has_ports() && traffic.port == 0)
     });
     places
+}
+
+/// The places but those of ICMP types that have the same edges as the types before and after: a code of every type has an edge at each
+/// of 256 types, and no rule tells most of them from their neighbours.
+fn without_like_types(edges: &BTreeMap<u32, usize>, line: &Line) -> BTreeSet<u32> {
+    let icmp =
+        |place: u32| line.traffic(place).icmp.filter(|_| line.traffic(place).protocol == Protocol::Icmp);
+    let mut of_type: BTreeMap<u8, Vec<(Option<u8>, usize)>> = BTreeMap::new();
+    for (place, count) in edges {
+        if let Some((kind, code)) = icmp(*place) {
+            of_type.entry(kind).or_default().push((code, *count));
+        }
+    }
+    let same =
+        |one: u8, other: Option<u8>| other.is_some_and(|other| of_type.get(&one) == of_type.get(&other));
+    let is_like = |kind: u8| same(kind, kind.checked_sub(1)) && same(kind, kind.checked_add(1));
+    edges.keys().copied().filter(|place| icmp(*place).is_none_or(|(kind, _)| !is_like(kind))).collect()
 }

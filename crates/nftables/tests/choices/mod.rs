@@ -173,7 +173,7 @@ pub fn text(choices: &Choices) -> String {
                         "1" => format!(", {word}: [{}]", peer(0)),
                         _ => format!(", {word}: [{}, {}]", peer(0), peer(1)),
                     };
-                    let ports = get("ports", &["", ", ports: [{protocol: TCP, port: 80}]", ", ports: [{protocol: UDP, port: 81}]", ", protocols: [{icmp: {}}]"]);
+                    let ports = get("ports", &["", ", ports: [{protocol: TCP, port: 80}]", ", ports: [{protocol: UDP, port: 81}]", ", protocols: [{icmp: {}}]", ", protocols: [{icmp: {icmpCode: 1}}]", ", protocols: [{icmp: {icmpType: 8}}]"]);
                     if to_service && way == "egress" && get("service", &["n", "n", "y"]) == "y" {
                         let service = get("which", &["s", "t"]);
                         return format!("{{name: {way}{rule}, action: {action}, toServices: [{{name: {service}, namespace: x}}]}}");

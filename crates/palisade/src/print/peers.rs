@@ -119,15 +119,6 @@ impl From<&WorkloadName> for Workload {
 impl From<&Connections> for Allowed {
     fn from(connections: &Connections) -> Self {
         let all = connections.icmp == [(0, u16::MAX)];
-        let types = |(first, last): &(u16, u16)| {
-            let ([from, low], [to, high]) = (first.to_be_bytes(), last.to_be_bytes());
-            match (low, high) {
-                (0, 255) if from == to => format!("{from}"),
-                (0, 255) => format!("{from}-{to}"),
-                _ if first == last => format!("{from}/{low}"),
-                _ => format!("{from}/{low}-{to}/{high}"),
-            }
-        };
         Allowed {
             tcp: connections.tcp.clone(),
             udp: connections.udp.clone(),
@@ -141,7 +132,7 @@ impl From<&Connections> for Allowed {
                     allowed: Box::new(Allowed::from(&**from)),
                 })
                 .collect(),
-            icmp_types: if all { Vec::new() } else { connections.icmp.iter().map(types).collect() },
+            icmp_types: if all { Vec::new() } else { connections.icmp_types() },
         }
     }
 }
