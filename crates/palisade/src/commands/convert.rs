@@ -52,6 +52,7 @@ pub fn run(arguments: &ConvertArgs, color: ColorChoice) -> Outcome {
             "the converted objects would be refused: {}: {}\n  this is a bug, please report it: nothing is printed",
             refusal.field, refusal.message
         )),
+        Err(failure @ Failure::Unproven(_)) => fail(format!("{failure}: nothing is printed")),
         Err(failure @ Failure::Differs(_)) => {
             fail(format!("{failure}\n  this is a bug, please report it: nothing is printed"))
         }

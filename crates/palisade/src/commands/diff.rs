@@ -12,7 +12,9 @@ use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::snapshot::{Objects, Snapshot};
 
 use super::explain::names;
-use super::reading::{add_names, evaluation, families, level, many_source_ports};
+use super::reading::{
+    add_names, evaluation, families, left_out, level, many_source_ports, stopped, unproven, work,
+};
 use super::reservations::{reservations, weighty};
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
@@ -74,7 +76,7 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
         }
     }
     let cuts = Cuts::of([&before, &after]);
-    let mut cells = Cells::new(cuts.line().clone());
+    let mut cells = Cells::limited(cuts.line().clone(), work(sides.iter().map(|side| &side.input)));
     let level = level(&arguments.reading);
     let compared = Diff::new(&before, &after, &options, level, &cuts, &mut cells);
     let ignore_self = arguments.reading.ignore_self;
@@ -85,11 +87,14 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
         _ => Findings::of(&compared, &select, &cuts, &mut cells),
     };
     problems.extend(many_source_ports(&cuts));
-    let err = reservations(&problems, errors);
+    problems.extend(left_out(&compared.left_out));
+    problems.extend(stopped(findings.unseen));
     let beyond = match findings.list.is_empty() {
         true => Beyond::of(&policies[0], &policies[1], there.as_ref()),
         false => Beyond::default(),
     };
+    problems.extend(beyond.proof.and_then(unproven));
+    let err = reservations(&problems, errors);
     let [first, second] = sides;
     let facts = Facts {
         diff: &compared,
@@ -114,5 +119,11 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
         FailOn::Closed => closed,
         FailOn::Any => opened || closed,
     };
-    Ok(Outcome { out, err, code: if failed { NO } else { YES } })
+    // Where nothing was found, it may be in what was left out.
+    let code = match (failed, facts.is_complete()) {
+        (true, _) => NO,
+        (false, true) => YES,
+        (false, false) => UNANSWERED,
+    };
+    Ok(Outcome { out, err, code })
 }

@@ -24,7 +24,7 @@ pub fn markdown(facts: &Facts<'_, '_>, cells: &Cells) -> String {
     let (before, after) = (escaped(&facts.names.0), escaped(&facts.names.1));
     let _ = writeln!(out, "### Network policy: {}\n", words::headline(facts).to_lowercase());
     problems(facts, &mut out);
-    if facts.findings.list.is_empty() && !facts.diff.is_about_nobody() {
+    if facts.findings.list.is_empty() && !facts.diff.is_about_nobody() && facts.is_complete() {
         let _ = writeln!(
             out,
             "What could connect in {before} can in {after}, and nothing else can ({}).",

@@ -52,6 +52,7 @@ pub struct Row {
 /// How much there is.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Counts {
     /// Workloads that are asked about.
     pub workloads: usize,
@@ -59,6 +60,9 @@ pub struct Counts {
     pub pairs: usize,
     /// How many of them may send something.
     pub connected: usize,
+    /// Workloads whose rows are missing, because the rest of the answer takes too much work.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out: usize,
 }
 
 /// Prints rows as JSON.
@@ -133,12 +137,17 @@ impl<'m> Printer<'m> for Json {
             out.push_str(",\n  \"nodes\": []");
         }
         out.push_str(",\n  \"summary\": ");
-        let Summary { workloads, pairs, connected, .. } = *summary;
-        out.push_str(&text(&Counts { workloads, pairs, connected }));
+        let Summary { workloads, pairs, connected, stopped: left_out, .. } = *summary;
+        out.push_str(&text(&Counts { workloads, pairs, connected, left_out }));
         out.push_str(",\n  \"inputProblems\": ");
         out.push_str(&text(&self.problems));
         out.push_str("\n}\n");
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde wants it
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// An end that is no workload.
