@@ -76,6 +76,13 @@ pub struct Addresses {
 /// Combinations of selections that are told apart, at most.
 const MOST_SIGNATURES: usize = 4096;
 
+/// Bits of signatures that are looked at for words, for one workload.
+const MOST_LOOKED: usize = 100_000_000;
+/// Steps for such a word of bits.
+const LOOKED: u64 = 5;
+/// Steps to find pods, for all workloads together: some seconds.
+const MOST_STEPS: u64 = 50_000_000;
+
 /// What is the same for workloads with the same rules.
 type Answer = Result<Vec<Newcomers>, TooMany>;
 
@@ -89,6 +96,8 @@ pub struct Exposure<'m, 's> {
     space: Space,
     /// By direction, the sorts of pods, and the namespace.
     known: HashMap<(Direction, Vec<Sort>, String), Answer>,
+    /// Steps that finding pods may still take, for all workloads together.
+    steps: u64,
 }
 
 // === impl Exposure ===
@@ -96,7 +105,7 @@ pub struct Exposure<'m, 's> {
 impl<'m, 's> Exposure<'m, 's> {
     /// Of a map.
     pub fn new(map: &'m Map<'s>) -> Self {
-        Exposure { map, space: Space::new(map.snapshot), known: HashMap::new() }
+        Exposure { map, space: Space::new(map.snapshot), known: HashMap::new(), steps: MOST_STEPS }
     }
 
     /// What a workload does with whoever could be at the other end. Where its pods are not alike, what some of them do.
@@ -164,10 +173,17 @@ impl<'m, 's> Exposure<'m, 's> {
         answer
     }
 
-    fn work_out(&self, direction: Direction, sorts: &[Sort], namespace: &str, cells: &mut Cells) -> Answer {
+    fn work_out(
+        &mut self,
+        direction: Direction,
+        sorts: &[Sort],
+        namespace: &str,
+        cells: &mut Cells,
+    ) -> Answer {
         let map = self.map;
         let place = self.space.place(namespace);
         let mut sets: Vec<&PodSet> = Vec::new();
+        let mut known: HashMap<&PodSet, usize> = HashMap::new();
         let mut named: BTreeMap<RuleAt, Vec<usize>> = BTreeMap::new();
         for (family, _, class) in sorts {
             for rule in map.reach[*family as usize].rules(direction, *class) {
@@ -175,21 +191,30 @@ impl<'m, 's> Exposure<'m, 's> {
                     continue;
                 }
                 let own = selections(map.snapshot, rule);
-                let places = own.into_iter().map(|set| match sets.iter().position(|known| *known == set) {
-                    Some(at) => at,
-                    None => {
+                let places = own.into_iter().map(|set| {
+                    *known.entry(set).or_insert_with(|| {
                         sets.push(set);
                         sets.len() - 1
-                    }
+                    })
                 });
                 named.insert(rule, places.collect());
             }
         }
         let predicates: Vec<Predicate> = sets.iter().map(|set| self.space.predicate(set, place)).collect();
         let predicates: Vec<&Predicate> = predicates.iter().collect();
-        let signatures = self.space.signatures(&predicates, MOST_SIGNATURES)?;
+        let signatures = self.space.signatures_within(&predicates, MOST_SIGNATURES, &mut self.steps)?;
+        // Words for them are looked for among all of both.
+        let looked =
+            (signatures.len().saturating_mul(signatures.len()) / 64).saturating_mul(predicates.len());
+        if looked > MOST_LOOKED {
+            return Err(TooMany::Signatures);
+        }
+        cells.work().take(LOOKED * looked as u64);
         let mut gets = Vec::with_capacity(signatures.len());
         for signature in &signatures {
+            if cells.work().is_spent() {
+                return Err(TooMany::Steps);
+            }
             let names = |rule: RuleAt| {
                 named.get(&rule).is_some_and(|sets| sets.iter().any(|set| signature.members.has(*set)))
             };

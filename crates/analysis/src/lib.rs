@@ -13,3 +13,4 @@ pub mod policy_test;
 pub mod query;
 pub mod reach;
 pub mod space;
+pub mod work;

@@ -73,6 +73,9 @@ codes! {
     /// A backend of an entrance.
     BACKEND = "S0017" Error "a backend of an Ingress, a Route or a route of the Gateway API that nobody can find":
         "Such an object leads to ports of Services. In an Ingress of `networking.k8s.io/v1` a backend is `service: {name: web, port: {number: 80}}`, with a `number` or a `name`; up to v1beta1 it is `serviceName` and `servicePort`. In a Route it is `to: {kind: Service, name: web}`, and one `port: {targetPort: 8080}` for all backends, or none for every port; in a route of the Gateway API `backendRefs: [{name: web, port: 80}]`. A backend without a Service is left out. One whose port is missing or cannot be read counts as leading to every port of its Service.";
+    /// Too much work.
+    WORK = "S0018" Error "an answer that would take too much work is incomplete":
+        "Some sets of policies take far more time or memory to reason about than files of their size should. Work is counted in steps, and at a limit Palisade stops: it answers for the rest, and names what it left out. The limit grows with the size of the input, and ordinary clusters of any size stay far below it. Nothing is claimed about what was left out: a query does not hold, a diff is not empty and a conversion is not printed because of it.\n\nAsk about less (`--namespace`, `--focus`, fewer files), or write the policies with fewer combinations: selectors that list what they mean instead of everything else, ranges instead of many ports.";
     /// No name.
     NO_NAME = "S0014" Error "an object without a name or with an impossible namespace":
         "Every object has `metadata.name`. One that only has `generateName` gets its name when it is created, so nothing can refer to it before. A namespace that is no text leaves open where the object belongs. Such an object is left out of every answer.";

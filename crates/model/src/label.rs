@@ -7,6 +7,9 @@ use std::fmt;
 
 use smol_str::SmolStr;
 
+/// Up to as many are looked at one by one: quicker than a binary search over string compares.
+const FEW: usize = 16;
+
 /// The labels of an object, sorted by key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Labels(Vec<(SmolStr, SmolStr)>);
@@ -62,7 +65,11 @@ impl Labels {
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&str> {
         // Pods have a handful of labels: walking them beats a binary search over string compares.
-        self.0.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+        if self.0.len() <= FEW {
+            return self.0.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
+        }
+        let found = self.0.binary_search_by(|(k, _)| k.as_str().cmp(key));
+        found.ok().map(|at| self.0[at].1.as_str())
     }
 
     /// Whether a key is there, however many there are.
@@ -176,13 +183,21 @@ impl Requirement {
     pub fn matches(&self, labels: &Labels) -> bool {
         let value = labels.get(&self.key);
         match (&self.operator, value) {
-            (Operator::In(values), Some(value)) => values.iter().any(|v| v == value),
+            (Operator::In(values), Some(value)) => holds(values, value),
             (Operator::In(_), None) => false,
-            (Operator::NotIn(values), Some(value)) => values.iter().all(|v| v != value),
+            (Operator::NotIn(values), Some(value)) => !holds(values, value),
             (Operator::NotIn(_), None) => true,
             (Operator::Exists, value) => value.is_some(),
             (Operator::DoesNotExist, value) => value.is_none(),
         }
+    }
+}
+
+/// Whether a value is among those of a requirement, which are sorted.
+fn holds(values: &[SmolStr], value: &str) -> bool {
+    match values.len() {
+        ..=FEW => values.iter().any(|own| own == value),
+        _ => values.binary_search_by(|own| own.as_str().cmp(value)).is_ok(),
     }
 }
 

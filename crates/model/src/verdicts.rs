@@ -5,15 +5,18 @@
 //! code or a plain transcription of it; `tests/agreement.rs` compares the two on every flow of small worlds.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::cluster::Pod;
-use crate::evaluate::subject;
-use crate::flow::{Flow, Party};
+use crate::evaluate::{evaluate, subject};
+use crate::flow::{Flow, Party, Who};
 use crate::group::Members;
 use crate::label::Labels;
 use crate::matching::{Context, Endpoint};
 use crate::options::Options;
-use crate::policy::{Action, Direction, Namespaces, Placement, PodSet, Rule, Subject};
+use crate::policy::{
+    Action, Direction, Namespaces, Peer, Peers, Placement, PodSet, Rule, Subject, TrafficMatches,
+};
 use crate::snapshot::{RankedRule, Snapshot, Stage};
 use crate::trace::Verdict;
 
@@ -27,7 +30,14 @@ pub struct Verdicts<'s> {
     nodes: Vec<[Program<'s>; 2]>,
     /// For each service what holds for whoever comes in through it; the same.
     services: Vec<Program<'s>>,
+    /// Whether every class has its rules here. Where that would take too much memory, the plain evaluator is asked instead.
+    complete: bool,
+    /// What it takes to ask that one.
+    plain: u64,
 }
+
+/// Rules of all classes that are kept, 8 to 16 bytes each.
+const MOST_KEPT: usize = 20_000_000;
 
 /// What holds for one class in one direction: the pipeline, reduced to the rules that apply.
 #[derive(Debug, Default)]
@@ -36,7 +46,19 @@ struct Program<'s> {
     isolated: bool,
     union: Vec<&'s Rule>,
     baseline: Vec<Held<'s>>,
+    /// What it takes to ask all of them: peers, protocols and ports.
+    weight: u64,
 }
+
+/// What is known about a rule before anybody asks.
+#[derive(Debug, Clone, Copy)]
+struct Facts {
+    unknown: bool,
+    weight: u64,
+}
+
+/// The same of all rules, by policy.
+type AllFacts = Vec<Vec<Facts>>;
 
 /// A rule of a tier, with what can be said about it before any connection is known.
 #[derive(Debug)]
@@ -73,7 +95,13 @@ impl<'s> Verdicts<'s> {
         let context = Context { snapshot, options: *options };
         let union = Index::of_union(snapshot);
         let ranked = [Index::of_ranked(snapshot, Stage::Tiers), Index::of_ranked(snapshot, Stage::Baseline)];
-        let mut classes = Vec::new();
+        let facts: AllFacts = snapshot
+            .policies()
+            .iter()
+            .map(|policy| policy.rules.iter().map(|rule| Facts::of(&context, rule)).collect())
+            .collect();
+        let mut classes: Vec<[Program<'s>; 2]> = Vec::new();
+        let (mut kept, mut beyond) = (0_usize, 0);
         let mut by_labels: HashMap<(&str, &Labels, &str, bool, bool), usize> = HashMap::new();
         let mut class_of = Vec::with_capacity(snapshot.pods().len());
         for (index, pod) in snapshot.pods().iter().enumerate() {
@@ -81,26 +109,59 @@ impl<'s> Verdicts<'s> {
             let key: (&str, &Labels, &str, bool, bool) =
                 (&pod.namespace, &pod.labels, &pod.account, pod.external, outside_policy);
             let class = *by_labels.entry(key).or_insert_with(|| {
-                classes.push(
-                    Direction::BOTH
-                        .map(|direction| Program::of_pod(&context, index, direction, &union, &ranked)),
-                );
+                if kept > MOST_KEPT {
+                    beyond += 1;
+                    return usize::MAX;
+                }
+                let programs = Direction::BOTH
+                    .map(|direction| Program::of_pod(&context, index, direction, &union, &ranked, &facts));
+                kept += programs.iter().map(Program::len).sum::<usize>();
+                classes.push(programs);
                 classes.len() - 1
             });
             class_of.push(class);
         }
         // Hardly any policy is about nodes or services.
         let all = |count: usize| if snapshot.has_rules_beyond_pods() { 0..count } else { 0..0 };
-        let node =
-            |node| Direction::BOTH.map(|direction| Program::of(&context, Endpoint::Node(node), direction));
+        let node = |node| {
+            Direction::BOTH.map(|direction| Program::of(&context, Endpoint::Node(node), direction, &facts))
+        };
         let nodes = all(snapshot.nodes().len()).map(node).collect();
-        let service = |service| Program::of(&context, Endpoint::Service(service), Direction::Ingress);
+        let service = |service| Program::of(&context, Endpoint::Service(service), Direction::Ingress, &facts);
         let services = all(snapshot.services().len()).map(service).collect();
-        Verdicts { context, class_of, classes, nodes, services }
+        let plain = facts.iter().flatten().map(|facts| ASKED_PLAINLY * facts.weight).sum();
+        Verdicts { context, class_of, classes, nodes, services, complete: beyond == 0, plain }
+    }
+
+    /// What it takes to judge a connection: about as many peers, protocols and ports are looked at.
+    pub fn weight(&self, flow: &Flow) -> u64 {
+        let of = |party: Party, direction: Direction| match party.who {
+            Who::Pod(pod) => match self.classes.get(self.class_of[pod]) {
+                Some(programs) => programs[direction as usize].weight,
+                None => self.plain,
+            },
+            Who::Node(node) => self.nodes.get(node).map_or(0, |programs| programs[direction as usize].weight),
+            Who::Outside => 0,
+        };
+        1 + of(flow.source, Direction::Egress) + of(flow.destination, Direction::Ingress)
+    }
+
+    /// What it takes to have the plain evaluator judge a connection.
+    pub fn plain_weight(&self) -> u64 {
+        self.plain
     }
 
     /// What becomes of a connection.
     pub fn verdict(&self, flow: &Flow) -> Verdict {
+        if !self.complete {
+            let known = |party: Party| match party.who {
+                Who::Pod(pod) => self.class_of[pod] < self.classes.len(),
+                _ => true,
+            };
+            if !known(flow.source) || !known(flow.destination) {
+                return evaluate(self.context.snapshot, flow, &self.context.options).verdict;
+            }
+        }
         match self.side(flow, Direction::Egress) {
             Verdict::Allow => self.side(flow, Direction::Ingress),
             refused => refused,
@@ -178,57 +239,69 @@ impl<'s> Program<'s> {
         direction: Direction,
         union: &Index<'_>,
         ranked: &[Index<'_>; 2],
+        facts: &AllFacts,
     ) -> Self {
         let snapshot = context.snapshot;
         let (subject, endpoint) = (&snapshot.pods()[pod], Endpoint::Pod(pod));
-        let in_order = |stage: Stage, index: &Index<'_>| -> Vec<Held<'s>> {
+        let mut program = Program::default();
+        let mut applies = Applies::new(context, endpoint);
+        let mut in_order = |stage: Stage, index: &Index<'_>, weight: &mut u64| -> Vec<Held<'s>> {
             let rules = snapshot.rules_of(stage);
             let candidates = index.candidates(subject).into_iter();
-            candidates.filter_map(|at| held(context, &rules[at], direction, endpoint)).collect()
+            candidates.filter_map(|at| held(&mut applies, &rules[at], direction, facts, weight)).collect()
         };
-        let mut program = Program {
-            tiers: in_order(Stage::Tiers, &ranked[0]),
-            baseline: in_order(Stage::Baseline, &ranked[1]),
-            ..Program::default()
-        };
-        for policy in union.candidates(subject).into_iter().map(|index| &snapshot.policies()[index]) {
+        program.tiers = in_order(Stage::Tiers, &ranked[0], &mut program.weight);
+        program.baseline = in_order(Stage::Baseline, &ranked[1], &mut program.weight);
+        for index in union.candidates(subject) {
+            let (policy, facts) = (&snapshot.policies()[index], &facts[index]);
             let isolates = |isolation: &crate::policy::Isolation| {
                 isolation.direction == direction && context.applies(&isolation.subjects, endpoint)
             };
             program.isolated |= policy.isolations.iter().any(isolates);
             // What is unknown allows nobody: it need not be asked.
-            let holds = |rule: &&Rule| {
-                rule.direction == direction
-                    && context.unknown(rule).is_none()
-                    && context.applies(&rule.subjects, endpoint)
-            };
-            program.union.extend(policy.rules.iter().filter(holds));
+            for (rule, facts) in policy.rules.iter().zip(facts) {
+                if rule.direction == direction && !facts.unknown && applies.to(&rule.subjects) {
+                    program.union.push(rule);
+                    program.weight += facts.weight;
+                }
+            }
         }
         program
     }
 
+    /// How many rules it has.
+    fn len(&self) -> usize {
+        self.tiers.len() + self.union.len() + self.baseline.len()
+    }
+
     /// Of a node or a service, which NetworkPolicies are not about.
-    fn of(context: &Context<'s>, endpoint: Endpoint, direction: Direction) -> Self {
-        let in_order = |stage: Stage| -> Vec<Held<'s>> {
+    fn of(context: &Context<'s>, endpoint: Endpoint, direction: Direction, facts: &AllFacts) -> Self {
+        let mut applies = Applies::new(context, endpoint);
+        let mut weight = 0;
+        let mut in_order = |stage: Stage| -> Vec<Held<'s>> {
             let rules = context.snapshot.rules_of(stage).iter();
-            rules.filter_map(|ranked| held(context, ranked, direction, endpoint)).collect()
+            rules.filter_map(|ranked| held(&mut applies, ranked, direction, facts, &mut weight)).collect()
         };
-        Program { tiers: in_order(Stage::Tiers), baseline: in_order(Stage::Baseline), ..Program::default() }
+        let (tiers, baseline) = (in_order(Stage::Tiers), in_order(Stage::Baseline));
+        Program { tiers, baseline, weight, ..Program::default() }
     }
 }
 
 /// A ranked rule as far as it can matter to an endpoint.
 fn held<'s>(
-    context: &Context<'s>,
+    applies: &mut Applies<'_, 's>,
     ranked: &RankedRule,
     direction: Direction,
-    endpoint: Endpoint,
+    facts: &AllFacts,
+    weight: &mut u64,
 ) -> Option<Held<'s>> {
-    let rule = &context.snapshot.policies()[ranked.policy].rules[ranked.rule];
-    if rule.direction != direction || !context.applies(&rule.subjects, endpoint) {
+    let rule = &applies.context.snapshot.policies()[ranked.policy].rules[ranked.rule];
+    if rule.direction != direction || !applies.to(&rule.subjects) {
         return None;
     }
-    let effect = match (context.unknown(rule).is_some(), rule.action) {
+    let facts = facts[ranked.policy][ranked.rule];
+    *weight += facts.weight;
+    let effect = match (facts.unknown, rule.action) {
         (true, Action::Allow) => return None,
         (true, _) => Effect::DenyAll,
         (false, Action::Allow) if ranked.unplaced => return None,
@@ -236,6 +309,58 @@ fn held<'s>(
         (false, action) => Effect::Act(action),
     };
     Some(Held { rule, effect })
+}
+
+// === impl Facts ===
+
+/// How much more the plain evaluator does for a rule: it keeps reasons.
+const ASKED_PLAINLY: u64 = 4;
+
+impl Facts {
+    fn of(context: &Context<'_>, rule: &Rule) -> Self {
+        let peer = |peer: &Peer| match peer {
+            Peer::Group(group) => context.snapshot.group(group).map_or(1, <[Members]>::len),
+            Peer::Addresses(block) => 1 + block.except().len(),
+            Peer::Names(names) => names.len(),
+            _ => 1,
+        };
+        let peers = match &rule.peers {
+            Peers::Any => 1,
+            Peers::Of(peers) => peers.iter().map(peer).sum(),
+        };
+        let traffic = match &rule.traffic {
+            TrafficMatches::Any => 1,
+            TrafficMatches::Of(all) => all.len(),
+        };
+        Facts { unknown: context.unknown(rule).is_some(), weight: (1 + peers + traffic) as u64 }
+    }
+}
+
+/// Whether rules apply to an endpoint. The rules of a policy mostly share their subjects, which are asked once.
+struct Applies<'c, 's> {
+    context: &'c Context<'s>,
+    endpoint: Endpoint,
+    last: Option<(*const Subject, bool)>,
+}
+
+// === impl Applies ===
+
+impl<'c, 's> Applies<'c, 's> {
+    fn new(context: &'c Context<'s>, endpoint: Endpoint) -> Self {
+        Applies { context, endpoint, last: None }
+    }
+
+    fn to(&mut self, subjects: &Arc<[Subject]>) -> bool {
+        let place = Arc::as_ptr(subjects).cast();
+        match self.last {
+            Some((last, applies)) if last == place => applies,
+            _ => {
+                let applies = self.context.applies(subjects, self.endpoint);
+                self.last = Some((place, applies));
+                applies
+            }
+        }
+    }
 }
 
 // === impl Index ===

@@ -19,7 +19,7 @@ use super::cluster::no_room;
 use super::numbers::{Range, Wanted, numbers};
 use super::order::{self, Piece, Place, Slot, Tongue};
 use super::scene::{Dialect, Origin, Scene};
-use super::speech::{Said, Speech, distinct, suffixed};
+use super::speech::{Said, Speech, Taken, distinct, suffixed};
 use super::{codes, ends, lists};
 
 /// The tiers that are always there.
@@ -131,8 +131,6 @@ fn tier_for(origin: &Origin, from: Place, known: &BTreeMap<SmolStr, u8>) -> Opti
     last.map(|(name, number)| (name.clone(), *number))
 }
 
-type Taken = BTreeSet<(Option<SmolStr>, SmolStr)>;
-
 fn object(
     scene: &Scene<'_>,
     piece: &Piece,
@@ -177,14 +175,14 @@ fn object(
 
 /// Names of rules are distinct in a policy; one without a name gets one from its content, so that no two may be alike.
 fn distinct_names(ingress: &mut [Written], egress: &mut [Written]) {
-    let mut taken = Taken::new();
-    let mut unnamed: Vec<Written> = Vec::new();
+    let mut taken = Taken::default();
+    let mut unnamed: BTreeSet<Written> = BTreeSet::new();
     for (word, rules) in [("ingress", ingress), ("egress", egress)] {
         unnamed.clear();
         for (index, rule) in rules.iter_mut().enumerate() {
             let twin = rule.get("name").is_none() && unnamed.contains(rule);
             if rule.get("name").is_none() && !twin {
-                unnamed.push(rule.clone());
+                unnamed.insert(rule.clone());
                 continue;
             }
             let wanted = match rule.get("name") {

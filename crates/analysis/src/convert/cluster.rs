@@ -16,7 +16,7 @@ use super::codes;
 use super::numbers::{Range, Wanted, numbers};
 use super::order::{self, Piece, Place, Slot, Tongue};
 use super::scene::{Dialect, Origin, Scene};
-use super::speech::{Said, Speech, distinct, suffixed};
+use super::speech::{Said, Speech, Taken, distinct, suffixed};
 use super::upstream::{self, Shape};
 
 /// The API group, and its version here.
@@ -96,19 +96,14 @@ pub(super) fn no_room(scene: &Scene<'_>, slots: &[&Slot], speech: &mut Speech) {
     for origin in origins {
         let why = "no priority is left for it between the policies that are there already".to_owned();
         speech.cannot(&codes::ORDER, scene, origin, None, ".priority", why);
-        if let Some(last) = speech.found.last_mut() {
+        if let Some(last) = speech.found.list.last_mut() {
             last.help = Some("give those of the tier that it comes to other priorities first".to_owned());
         }
     }
 }
 
 /// A name in the cluster for a piece, and a word about it where it is another.
-pub(super) fn name(
-    scene: &Scene<'_>,
-    piece: &Piece,
-    taken: &mut BTreeSet<(Option<SmolStr>, SmolStr)>,
-    speech: &mut Speech,
-) -> SmolStr {
+pub(super) fn name(scene: &Scene<'_>, piece: &Piece, taken: &mut Taken, speech: &mut Speech) -> SmolStr {
     let origin = &scene.origins[piece.origin];
     let wanted = match origin.home() {
         Some(home) => suffixed(&format!("{home}-{}", origin.name()), ""),

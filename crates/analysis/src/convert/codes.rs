@@ -41,6 +41,9 @@ codes! {
     /// Limits.
     LIMIT = "C0109" Error "more than the other dialect can hold":
         "There is one BaselineAdminNetworkPolicy in a cluster, with one subject. A ClusterNetworkPolicy has at most 25 rules a direction, peers a rule and protocols a rule, an AdminNetworkPolicy 100: what is more is split over several rules and policies, as long as there are priorities for them.";
+    /// Too much.
+    TOO_MUCH = "C0110" Error "more than is converted":
+        "Some policies say in a few words what takes very many elsewhere: groups of thousands that thousands of rules name, thousands of policies that take turns. What is converted is bounded, so that no input exhausts the machine. Convert fewer policies at once, or write them with fewer combinations.";
 
     /// Logging.
     LOGGING = "C0201" Warning "logging is not said in the other dialect":

@@ -1,6 +1,7 @@
 //! The ends of rules and what they carry, as far as targets say them alike: groups written out, selectors, address
 //! blocks, names.
 
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Subnets, Ipv6Subnets};
@@ -21,6 +22,9 @@ use super::codes;
 use super::scene::{FOLLOWS_NOT, Scene};
 use super::speech::Speech;
 
+/// Values that are written, in all: some hundred bytes each, with all copies.
+const MOST_WRITTEN: usize = 1_000_000;
+
 /// The protocols that have ports.
 pub(super) const PROTOCOLS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
 
@@ -31,8 +35,14 @@ pub(super) fn peers(scene: &Scene<'_>, origin: usize, rule: &Rule, speech: &mut 
     for peer in peers {
         match peer {
             Peer::Group(group) => {
+                let members = members(&scene.snapshot, group);
+                if !affords(scene, members.len()) {
+                    let why = format!("group {group} is too much to write out, with all others");
+                    speech.cannot(&codes::TOO_MUCH, scene, origin, Some(rule), "", why);
+                    continue;
+                }
                 written_out(scene, origin, rule, group, speech);
-                all.extend(members(&scene.snapshot, group).iter().flat_map(member));
+                all.extend(members.iter().flat_map(member));
             }
             peer => all.push(peer.clone()),
         }
@@ -74,13 +84,24 @@ pub(super) fn subjects(scene: &Scene<'_>, subjects: &[Subject]) -> Vec<Subject> 
             other => all.push(other.clone()),
         }
     }
-    let mut once: Vec<Subject> = Vec::new();
-    for subject in all {
-        if !once.contains(&subject) {
-            once.push(subject);
-        }
+    let mut known: BTreeSet<Subject> = BTreeSet::new();
+    all.retain(|subject| known.insert(subject.clone()));
+    all
+}
+
+/// Whether so many values more may be written. Few words can stand for many: groups, every port of every peer.
+pub(super) fn affords(scene: &Scene<'_>, values: usize) -> bool {
+    scene.written.set(scene.written.get().saturating_add(values));
+    scene.written.get() <= MOST_WRITTEN
+}
+
+/// How many values there are in one.
+pub(super) fn weight(value: &Written) -> usize {
+    match value {
+        Written::List(items) => 1 + items.iter().map(weight).sum::<usize>(),
+        Written::Map(fields) => 1 + fields.iter().map(|(_, value)| 1 + weight(value)).sum::<usize>(),
+        _ => 1,
     }
-    once
 }
 
 /// Says that a group is written out.
@@ -122,14 +143,10 @@ fn inside(set: &PodSet, namespace: Option<&SmolStr>) -> Option<PodSet> {
 }
 
 /// Duplicates gone; the order is as written.
-fn everybody(peers: Vec<Peer>) -> Vec<Peer> {
-    let mut once: Vec<Peer> = Vec::with_capacity(peers.len());
-    for peer in peers {
-        if !once.contains(&peer) {
-            once.push(peer);
-        }
-    }
-    once
+fn everybody(mut peers: Vec<Peer>) -> Vec<Peer> {
+    let mut known: HashSet<Peer> = HashSet::new();
+    peers.retain(|peer| known.insert(peer.clone()));
+    peers
 }
 
 /// Whether these peers are everybody: every pod, and every address of both families.
@@ -243,31 +260,28 @@ pub(super) fn ip_block(block: &Block) -> Written {
 /// Traffic without what is said twice; `None` when it is any.
 pub(super) fn traffic(rule: &Rule) -> Option<Vec<TrafficMatch>> {
     let TrafficMatches::Of(all) = &rule.traffic else { return None };
-    let mut once: Vec<TrafficMatch> = Vec::with_capacity(all.len());
-    for one in all {
-        if !once.contains(one) {
-            once.push(one.clone());
-        }
-    }
-    Some(once)
+    let mut known: HashSet<&TrafficMatch> = HashSet::with_capacity(all.len());
+    Some(all.iter().filter(|one| known.insert(one)).cloned().collect())
 }
 
 /// Names of ports in all protocols as one, for dialects whose names have none; and those in some protocols only.
 pub(super) fn names_of_any_protocol(all: &mut Vec<TrafficMatch>) {
-    let names: Vec<SmolStr> = all
-        .iter()
-        .filter_map(|one| match one {
-            TrafficMatch::Named(Some(_), name) => Some(name.clone()),
-            _ => None,
-        })
-        .collect();
-    for name in names {
-        let of = |protocol: &Protocol| TrafficMatch::Named(Some(*protocol), name.clone());
-        if PROTOCOLS.iter().all(|protocol| all.contains(&of(protocol))) {
-            all.retain(|one| !matches!(one, TrafficMatch::Named(Some(_), own) if *own == name));
-            all.push(TrafficMatch::Named(None, name));
+    let mut protocols: BTreeMap<SmolStr, BTreeSet<Protocol>> = BTreeMap::new();
+    let mut names: Vec<SmolStr> = Vec::new();
+    for one in all.iter() {
+        if let TrafficMatch::Named(Some(protocol), name) = one {
+            let known = protocols.entry(name.clone()).or_insert_with(|| {
+                names.push(name.clone());
+                BTreeSet::new()
+            });
+            known.insert(*protocol);
         }
     }
+    let of_any = |name: &SmolStr| {
+        protocols.get(name).is_some_and(|own| PROTOCOLS.iter().all(|protocol| own.contains(protocol)))
+    };
+    all.retain(|one| !matches!(one, TrafficMatch::Named(Some(_), own) if of_any(own)));
+    all.extend(names.into_iter().filter(of_any).map(|name| TrafficMatch::Named(None, name)));
 }
 
 /// Names of ports in each protocol, for dialects that cannot leave it open.

@@ -32,6 +32,7 @@ mod speech;
 mod union;
 mod upstream;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use palisade_dialects::load::load;
@@ -50,6 +51,7 @@ pub use scene::Dialect;
 
 use crate::diff::{self, Counterexample, Proof};
 use scene::{Attempt, Scene};
+use speech::Findings;
 
 /// The dialect to say it in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +93,7 @@ pub struct Conversion {
     pub proof: Option<Proof>,
 }
 
-/// A conversion that must not be printed. A mistake of this program, not of its user.
+/// A conversion that must not be printed. Unless said otherwise, a mistake of this program, not of its user.
 #[derive(Debug, Error)]
 pub enum Failure {
     /// The dialect's own reader refuses the objects.
@@ -100,7 +102,15 @@ pub enum Failure {
     /// The objects mean something else.
     #[error("the converted policies mean something else: {0}")]
     Differs(Box<Counterexample>),
+    /// Whether they mean the same for the pods that are there is not known. No mistake of anybody.
+    #[error(
+        "comparing the converted policies with what they stand for takes too much work: {0} sorts of endpoints were not compared"
+    )]
+    Unproven(usize),
 }
+
+/// As often what can be said is looked for, without what stays.
+const MOST_ROUNDS: usize = 20;
 
 /// The name of the text that objects are read back from.
 const READ_BACK: &str = "<converted>";
@@ -140,16 +150,12 @@ impl Conversion {
     /// The objects of a cluster that are to be deleted when the printed ones are in force, in order. A namespace stays
     /// without its annotation, and what is printed under the same name takes the place by itself.
     pub fn left_to_delete(&self) -> impl Iterator<Item = &Object> {
-        let printed: Vec<Key> = self.objects.iter().filter_map(key_of).collect();
+        let printed: BTreeSet<Key> = self.objects.iter().filter_map(key_of).collect();
         let is_printed = move |object: &Object| {
-            printed.iter().any(|key| {
-                let group = key.group == object.group
-                    || (&*key.group, &*object.group) == ("networking.k8s.io", "extensions");
-                group
-                    && key.kind == object.kind
-                    && key.namespace == object.namespace
-                    && key.name == object.name
-            })
+            let own = originals::key(object);
+            let today =
+                (own.group == "extensions").then(|| Key { group: "networking.k8s.io".into(), ..own.clone() });
+            printed.contains(&own) || today.is_some_and(|today| printed.contains(&today))
         };
         let own = self.replaced.iter().map(|object| &**object).filter(|object| !object.group.is_empty());
         own.filter(move |object| !is_printed(object))
@@ -159,34 +165,42 @@ impl Conversion {
 /// Says the policies of a world in another dialect.
 pub fn convert(world: &World, originals: &Originals, request: &Request) -> Result<Conversion, Failure> {
     let before = world.objects();
-    let mut kept: Vec<Arc<Object>> = Vec::new();
-    let mut found: Vec<Diagnostic> = Vec::new();
+    let mut kept: BTreeSet<Arc<Object>> = BTreeSet::new();
+    let mut found = Findings::default();
+    let mut rounds = 0;
     let attempt = loop {
+        rounds += 1;
         let scene = Scene::new(world, originals, &before, request, &kept);
         let attempt = scene.attempt(request.to);
         let failed = attempt.failed(&scene);
-        let said = |one: &Diagnostic, all: &[Diagnostic]| all.iter().any(|other| other.says_the_same(one));
         let wrong = attempt.found.iter().any(Diagnostic::is_error);
         if failed.is_empty() && (request.partial || !wrong) {
-            let fresh: Vec<_> = attempt.found.iter().filter(|one| !said(one, &found)).cloned().collect();
-            found.extend(fresh);
+            attempt.found.iter().for_each(|one| found.add(one.clone()));
             break Some(attempt);
         }
-        let errors = attempt.found.iter().filter(|one| one.is_error() && !said(one, &found));
-        let errors: Vec<Diagnostic> = errors.cloned().collect();
-        found.extend(errors);
+        attempt.found.iter().filter(|one| one.is_error()).for_each(|one| found.add(one.clone()));
         if !request.partial {
             break None;
         }
         // What cannot be said stays, and the others have to get along with that.
         kept.extend(failed);
+        if rounds >= MOST_ROUNDS {
+            kept.extend(before.policies.iter().map(|policy| Arc::clone(&policy.object)));
+            let message = "what stays keeps others from being converted, and that again others: \
+                           finding all of them takes too much work, so all policies stay as they are";
+            found.add(Diagnostic::new(&codes::TOO_MUCH, message));
+        }
     };
+    let found = found.list;
     let Some(attempt) = attempt else {
         let (objects, replaced) = (Vec::new(), Vec::new());
         return Ok(Conversion { objects, there: 0, replaced, found, proof: None });
     };
     let after = read_back(world, &attempt)?;
     let proof = diff::proven(&before, &after).map_err(Failure::Differs)?;
+    if proof.left_out > 0 {
+        return Err(Failure::Unproven(proof.left_out));
+    }
     let Attempt { at_home, objects, replaced, .. } = attempt;
     let there = at_home.len();
     let objects = at_home.into_iter().chain(objects).collect();
@@ -217,7 +231,8 @@ fn read_back(world: &World, attempt: &Attempt) -> Result<Objects, Failure> {
         return Err(Failure::Refused(Box::new(refusal)));
     }
     let mut after = after.into_objects();
-    after.policies.retain(|policy| !attempt.replaced.contains(&policy.object));
+    let replaced: BTreeSet<&Arc<Object>> = attempt.replaced.iter().collect();
+    after.policies.retain(|policy| !replaced.contains(&policy.object));
     Ok(after)
 }
 

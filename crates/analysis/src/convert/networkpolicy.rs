@@ -5,7 +5,7 @@
 //! denying everything is being isolated. A NetworkPolicy isolates whomever it selects, so that a rule that allows may
 //! only be said for pods to which the rest is denied anyway.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use palisade_dialects::written::Written;
 use palisade_model::label::Selector;
@@ -15,15 +15,20 @@ use palisade_model::policy::{
 use palisade_model::snapshot::Stage;
 use smol_str::SmolStr;
 
-use super::order::{Place, policies_apart};
+use super::order::{Concerned, Place};
 use super::scene::{Origin, Scene};
-use super::speech::{Said, Speech, distinct};
+use super::speech::{Said, Speech, Taken, distinct};
 use super::union::{DIRECTIONS, counts, covers};
 use super::{codes, ends, lists};
 use crate::lint::ties::apart;
 
 const GROUP: &str = "networking.k8s.io";
 const KIND: &str = "NetworkPolicy";
+
+/// Policies that would add to another that are named.
+const MOST_ADDING: usize = 20;
+/// Steps that are compared with others, in all.
+const MOST_COMPARED: usize = 20_000_000;
 
 /// What one object says.
 #[derive(Debug, Default)]
@@ -103,11 +108,14 @@ fn selectors(subjects: &[Subject]) -> impl Iterator<Item = Selector> {
 /// What stands in tiers.
 fn tiers(scene: &Scene<'_>, drafts: &mut Drafts, speech: &mut Speech) {
     let mut order: Vec<(Place, u32, usize, &Rule)> = Vec::new();
+    let thorium: Vec<(&Policy, Concerned)> =
+        scene.thorium().map(|policy| (policy, Concerned::by(policy))).collect();
     for (index, origin) in scene.origins.iter().enumerate() {
         if let (Some(place), Placement::Tier { .. }) = (origin.place, &origin.policy.placement)
             && !speech.failed.contains(&index)
         {
-            alone(scene, index, origin, speech);
+            let thorium = thorium.iter().map(|(policy, whom)| (*policy, whom));
+            alone(scene, index, origin, thorium, speech);
             order.extend(origin.policy.rules.iter().map(|rule| (place, rule.index, index, rule)));
         }
     }
@@ -120,9 +128,19 @@ fn tiers(scene: &Scene<'_>, drafts: &mut Drafts, speech: &mut Speech) {
             here.push(Step { origin, rule, subject, denies_all });
         }
     }
+    let mut compared = 0_usize;
     for ((namespace, direction), steps) in &steps {
+        let denying: Vec<usize> = (0..steps.len()).filter(|at| steps[*at].denies_all).collect();
         for (at, step) in steps.iter().enumerate() {
-            if !step.denies_all && !is_allowed(steps, at, scene, speech) {
+            if !step.denies_all {
+                compared = compared.saturating_add(denying.len());
+                if compared > MOST_COMPARED {
+                    let why = "there are too many rules that could deny everything to its pods".to_owned();
+                    speech.cannot(&codes::TOO_MUCH, scene, step.origin, Some(step.rule), "", why);
+                    continue;
+                }
+            }
+            if !step.denies_all && !is_allowed(steps, at, &denying, scene, speech) {
                 continue;
             }
             let Subject::Pods(set) = &step.subject else { continue };
@@ -137,16 +155,23 @@ fn tiers(scene: &Scene<'_>, drafts: &mut Drafts, speech: &mut Speech) {
 }
 
 /// Refuses a policy of a tier where others have a say that NetworkPolicies do not have about each other.
-fn alone(scene: &Scene<'_>, index: usize, origin: &Origin, speech: &mut Speech) {
-    let meets = |policy: &Policy| !policies_apart(&origin.policy, policy);
-    let adding = scene.origins.iter().map(|other| &other.policy).filter(|p| p.placement == Placement::Union);
-    for other in adding.chain(scene.thorium()).filter(|policy| meets(policy)) {
+fn alone<'t>(
+    scene: &'t Scene<'_>,
+    index: usize,
+    origin: &Origin,
+    thorium: impl Iterator<Item = (&'t Policy, &'t Concerned)>,
+    speech: &mut Speech,
+) {
+    let meets = |other: &Concerned| !origin.concerned.apart(other, &scene.compared);
+    let adding = scene.origins.iter().filter(|other| other.policy.placement == Placement::Union);
+    let adding = adding.map(|other| (&other.policy, &other.concerned));
+    for (other, _) in adding.chain(thorium).filter(|(_, whom)| meets(whom)).take(MOST_ADDING) {
         let why = format!("{} would add to it, and does not now", other.object);
         speech.cannot(&codes::UNION, scene, index, None, "", why);
     }
     let passes = |stays: &&Origin| {
         let before = stays.place.is_some_and(|place| place.stage() == Stage::Tiers);
-        before && stays.policy.rules.iter().any(|rule| rule.action == Action::Pass) && meets(&stays.policy)
+        before && stays.policy.rules.iter().any(|rule| rule.action == Action::Pass) && meets(&stays.concerned)
     };
     if let Some(stays) = scene.staying.iter().find(passes) {
         let why = format!("{} passes over it now, and would pass to it", stays.policy.object);
@@ -202,15 +227,23 @@ fn homes(scene: &Scene<'_>, origin: usize, rule: &Rule, speech: &mut Speech) -> 
 }
 
 /// Whether a rule that allows comes before everything is denied to its pods, and that is denied to all of them.
-fn is_allowed(steps: &[Step<'_>], at: usize, scene: &Scene<'_>, speech: &mut Speech) -> bool {
+fn is_allowed(
+    steps: &[Step<'_>],
+    at: usize,
+    denying: &[usize],
+    scene: &Scene<'_>,
+    speech: &mut Speech,
+) -> bool {
     let step = &steps[at];
-    let denies = |other: &&Step<'_>| other.denies_all && !apart(&other.subject, &step.subject);
-    let why = if let Some(before) = steps[..at].iter().find(denies) {
+    let (before, after) = denying.split_at(denying.partition_point(|other| *other < at));
+    let denies = |other: &&Step<'_>| !apart(&other.subject, &step.subject);
+    let mut after = after.iter().map(|at| &steps[*at]);
+    let why = if let Some(before) = before.iter().map(|at| &steps[*at]).find(denies) {
         format!(
             "{} has denied everything to some of its pods already",
             scene.origins[before.origin].policy.object
         )
-    } else if !steps[at..].iter().any(|other| other.denies_all && covers(&other.subject, &step.subject)) {
+    } else if !after.any(|other| covers(&other.subject, &step.subject)) {
         "what it does not allow is not denied to all of its pods, and would be".to_owned()
     } else {
         return true;
@@ -287,7 +320,7 @@ fn object(
 }
 
 /// A compiled object under a name that is free.
-fn renamed(mut object: Written, taken: &mut BTreeSet<(Option<SmolStr>, SmolStr)>) -> Written {
+fn renamed(mut object: Written, taken: &mut Taken) -> Written {
     let text = |object: &Written, field: &str| match object.get("metadata").and_then(|meta| meta.get(field)) {
         Some(Written::Text(text)) => Some(SmolStr::from(text.as_str())),
         _ => None,

@@ -5,6 +5,7 @@
 //! [`Piece`]s that one object can hold, and each piece gets a number of its own ([`super::numbers`]). Where nothing of this is
 //! needed, one policy is one piece and keeps its number.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,8 +16,13 @@ use palisade_model::snapshot::Stage;
 use super::numbers::Wanted;
 use super::scene::{Dialect, Origin, Scene};
 use super::speech::{Said, Speech};
-use super::{codes, union};
+use super::{codes, ends, union};
 use crate::lint::ties::apart;
+
+/// Subjects that are compared with others, in all.
+const MOST_COMPARED: usize = 20_000_000;
+/// Crossings that are named.
+const MOST_CROSSINGS: usize = 10_000;
 
 /// Where a policy stands: its tier, and its priority there. Those that add up stand where tier 252 would be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -136,11 +142,11 @@ fn of_level<T: Tongue>(
 ) -> Vec<Slot> {
     let lines: Vec<Vec<Line>> =
         level.iter().map(|origin| lines(scene, tongue, *origin, place.stage(), speech)).collect();
-    let policy = |at: &usize| &scene.origins[*at].policy;
+    let whom = |at: &usize| &scene.origins[*at].concerned;
     let tied = level
         .iter()
         .enumerate()
-        .any(|(at, a)| level[at + 1..].iter().any(|b| !policies_apart(policy(a), policy(b))));
+        .any(|(at, a)| level[at + 1..].iter().any(|b| !whom(a).apart(whom(b), &scene.compared)));
     let wanted = level.first().map_or(Wanted::Next, |first| tongue.wanted(&scene.origins[*first]));
     let may_tie = level.iter().all(|origin| tongue.may_tie(scene.origins[*origin].dialect));
     if !tied || may_tie {
@@ -227,6 +233,12 @@ pub(super) fn pieces<T: Tongue>(
             true => subjects.into_iter().map(|one| vec![one]).collect(),
             false => vec![subjects],
         };
+        let rules: usize = ingress.iter().chain(&egress).map(ends::weight).sum();
+        if !ends::affords(scene, groups.len().saturating_mul(rules)) {
+            let why = "its rules for each of its subjects are too much to write, with all others".to_owned();
+            speech.cannot(&codes::TOO_MUCH, scene, origin, None, "", why);
+            continue;
+        }
         // Whoever is in two of them is asked the same rules twice, which changes nothing.
         for subjects in groups {
             let parts = ingress.len().max(egress.len()).div_ceil(T::MOST_RULES);
@@ -303,12 +315,17 @@ pub(super) fn crossings(scene: &Scene<'_>, speech: &mut Speech) {
         let Some(from) = origin.place else { continue };
         for stays in &scene.staying {
             let Some(place) = stays.place else { continue };
-            if from.cmp(&place) == said.place.cmp(&place) || policies_apart(&origin.policy, &stays.policy) {
+            if from.cmp(&place) == said.place.cmp(&place)
+                || origin.concerned.apart(&stays.concerned, &scene.compared)
+            {
                 continue;
             }
             let side = if said.place < place { "before" } else { "after" };
             let why = format!("it would come {side} {}, which stays as it is", stays.policy.object);
             wrong.push((said.origin, why));
+            if wrong.len() >= MOST_CROSSINGS {
+                break;
+            }
         }
     }
     // The same among those that are converted: they may come to stand in other tiers.
@@ -321,11 +338,14 @@ pub(super) fn crossings(scene: &Scene<'_>, speech: &mut Speech) {
             // In one object rules have their order.
             let union = union || said.object.is_none();
             let ordered = own.cmp(&from) == said.place.cmp(&other.place) || own == from || union;
-            let policy = |said: &Said| &scene.origins[said.origin].policy;
-            if !ordered && !policies_apart(policy(said), policy(other)) {
+            let origin = |said: &Said| &scene.origins[said.origin];
+            if !ordered && !origin(said).concerned.apart(&origin(other).concerned, &scene.compared) {
                 let side = if said.place < other.place { "before" } else { "after" };
-                let why = format!("it would come {side} {}, and does not now", policy(other).object);
+                let why = format!("it would come {side} {}, and does not now", origin(other).policy.object);
                 wrong.push((said.origin, why));
+                if wrong.len() >= MOST_CROSSINGS {
+                    break;
+                }
             }
         }
     }
@@ -334,12 +354,30 @@ pub(super) fn crossings(scene: &Scene<'_>, speech: &mut Speech) {
     }
 }
 
-/// Whether two policies can never have a say about the same side of a connection.
-pub(super) fn policies_apart(a: &Policy, b: &Policy) -> bool {
-    Direction::BOTH.into_iter().all(|direction| {
-        let others = subjects_of(b, direction);
-        subjects_of(a, direction).iter().all(|a| others.iter().all(|b| apart(a, b)))
-    })
+/// Whom a policy says something about, by direction.
+#[derive(Debug, Clone)]
+pub(super) struct Concerned([Vec<Subject>; 2]);
+
+// === impl Concerned ===
+
+impl Concerned {
+    pub fn by(policy: &Policy) -> Self {
+        Concerned(
+            Direction::BOTH.map(|direction| subjects_of(policy, direction).into_iter().cloned().collect()),
+        )
+    }
+
+    /// Whether two policies can never have a say about the same side of a connection.
+    ///
+    /// All policies compared with all others is quadratic, and so are their subjects: where a scene's bound is reached, they
+    /// are taken to meet, which refuses or cuts apart more than is necessary, and never less.
+    pub fn apart(&self, other: &Concerned, compared: &Cell<usize>) -> bool {
+        let pairs = || self.0.iter().zip(&other.0);
+        let count: usize = pairs().map(|(one, other)| one.len().saturating_mul(other.len())).sum();
+        compared.set(compared.get().saturating_add(count + 1));
+        compared.get() < MOST_COMPARED
+            && pairs().all(|(one, other)| one.iter().all(|a| other.iter().all(|b| apart(a, b))))
+    }
 }
 
 /// Everybody whom a policy says something about in a direction.

@@ -1,6 +1,7 @@
 //! What is there: the policies to convert, those that stay, and where each stands; and what comes of an attempt.
 
-use std::collections::BTreeSet;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use palisade_dialects::antrea::{GROUP, GROUP_2020, tiers};
@@ -16,14 +17,16 @@ use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::group::Members;
 use palisade_model::matching::Context;
 use palisade_model::options::Options;
-use palisade_model::policy::{self, Object, Placement, Policy, Rule, Tier};
+use palisade_model::policy::{Direction, Object, Peer, Peers, Placement, Policy, Rule, Subject, Tier};
 use palisade_model::snapshot::{Objects, Snapshot};
 use smol_str::SmolStr;
 
 use super::changes::changes;
-use super::order::{Place, crossings};
+use super::ends::affords;
+use super::order::{Concerned, Place, crossings};
 use super::originals::{self, Originals};
-use super::speech::{Speech, about};
+use super::speech::{Speech, Taken, about};
+use super::union::Worth;
 use super::{Request, Target, admin, antrea, cluster, codes, networkpolicy};
 
 /// What holds for a group that is written out.
@@ -55,6 +58,7 @@ pub(super) struct Origin {
     pub dialect: Dialect,
     /// Where it stands; nowhere, when its tier does not exist.
     pub place: Option<Place>,
+    pub concerned: Concerned,
 }
 
 /// Everything an attempt starts from.
@@ -72,6 +76,12 @@ pub(super) struct Scene<'w> {
     pub compiled: Vec<Written>,
     /// Thorium's policies in the rule language, which those take the place of.
     thorium: Vec<Policy>,
+    /// Subjects that were compared so far, to see whether policies meet.
+    pub compared: Cell<usize>,
+    /// Values that were written so far.
+    pub written: Cell<usize>,
+    /// What rules of policies that add up are worth, by whom they apply to: rules of a policy share that.
+    pub worths: RefCell<HashMap<(Arc<[Subject]>, Direction), Worth>>,
     /// Objects that are in the right dialect already, as they were written; and those that cannot be read.
     at_home: (Vec<Written>, Vec<Diagnostic>),
 }
@@ -131,7 +141,7 @@ impl<'w> Scene<'w> {
         originals: &'w Originals,
         before: &Objects,
         request: &Request,
-        kept: &[Arc<Object>],
+        kept: &BTreeSet<Arc<Object>>,
     ) -> Self {
         let tiers = tiers(world);
         let place = |policy: &Policy| match &policy.placement {
@@ -153,11 +163,14 @@ impl<'w> Scene<'w> {
             staying: Vec::new(),
             compiled: Vec::new(),
             thorium: Vec::new(),
+            compared: Cell::new(0),
+            written: Cell::new(0),
+            worths: RefCell::default(),
             at_home: at_home(world, originals, request.to),
         };
         for policy in scene.snapshot.policies() {
             let Some(dialect) = Dialect::of(&policy.object) else { continue };
-            let origin = Origin { place: place(policy), policy: policy.clone(), dialect };
+            let origin = Origin::new(policy.clone(), dialect, place(policy));
             let goes = wanted(dialect) && !dialect.is(request.to) && !kept.contains(&policy.object);
             match (goes, dialect) {
                 (true, Dialect::Thorium) => scene.thorium.push(origin.policy),
@@ -169,7 +182,7 @@ impl<'w> Scene<'w> {
         let stays = |origin: &Origin| origin.dialect == Dialect::Thorium;
         if scene.staying.iter().any(stays) {
             let back = std::mem::take(&mut scene.thorium);
-            let origin = |policy| Origin { policy, dialect: Dialect::Thorium, place: Some(Place::UNION) };
+            let origin = |policy| Origin::new(policy, Dialect::Thorium, Some(Place::UNION));
             scene.staying.extend(back.into_iter().map(origin));
         }
         if !scene.thorium.is_empty()
@@ -191,7 +204,8 @@ impl<'w> Scene<'w> {
 
     /// Says it all in the words of the target.
     pub fn attempt(&self, target: Target) -> Attempt {
-        let mut speech = Speech { found: self.at_home.1.clone(), ..Speech::default() };
+        let mut speech = Speech::default();
+        self.at_home.1.iter().for_each(|one| speech.found.add(one.clone()));
         let thorium_failed = self.readable(&mut speech);
         match target {
             Target::NetworkPolicy => networkpolicy::say(self, &mut speech),
@@ -210,7 +224,7 @@ impl<'w> Scene<'w> {
             at_home: self.at_home.0.clone(),
             objects: beside.into_iter().chain(said.into_iter().filter_map(|said| said.object)).collect(),
             replaced: replaced.map(|policy| Arc::clone(&policy.object)).chain(gone).collect(),
-            found,
+            found: found.list,
             failed,
             thorium_failed,
         }
@@ -241,7 +255,7 @@ impl<'w> Scene<'w> {
             let unknown = policy.rules.iter().find_map(Rule::unknown);
             if let Some(what) = policy.unreadable.as_deref().or(unknown) {
                 let why = format!("the policy cannot be read ({what})");
-                speech.found.push(about(&codes::UNREADABLE, &policy.object, why));
+                speech.found.add(about(&codes::UNREADABLE, &policy.object, why));
                 failed = true;
             }
         }
@@ -252,8 +266,13 @@ impl<'w> Scene<'w> {
     /// members yet: written out it would never have any, so that the rule stays as it is.
     fn grouped(&self, index: usize, rule: &Rule, speech: &mut Speech) {
         for subject in rule.subjects.iter() {
-            let policy::Subject::Group { group, .. } = subject else { continue };
+            let Subject::Group { group, .. } = subject else { continue };
             let why = match self.snapshot.group(group) {
+                Ok(members) if !affords(self, members.len()) => {
+                    let why = format!("group {group} is too much to write out, with all others");
+                    speech.cannot(&codes::TOO_MUCH, self, index, Some(rule), ".appliedTo", why);
+                    continue;
+                }
                 Ok(_) if self.snapshot.has_group(group) => {
                     let message = format!("group {group} is written out: {FOLLOWS_NOT}");
                     speech.note(&codes::GROUP, self, index, None, ".appliedTo", message);
@@ -264,9 +283,9 @@ impl<'w> Scene<'w> {
             };
             speech.cannot(&codes::UNREADABLE, self, index, Some(rule), "", why);
         }
-        let policy::Peers::Of(peers) = &rule.peers else { return };
+        let Peers::Of(peers) = &rule.peers else { return };
         for peer in peers {
-            if let policy::Peer::Group(group) = peer
+            if let Peer::Group(group) = peer
                 && !self.snapshot.has_group(group)
             {
                 let why = format!("it names group {group}, which does not exist");
@@ -276,13 +295,13 @@ impl<'w> Scene<'w> {
     }
 
     /// The words for names that are taken, in a kind of this API group.
-    pub fn taken(&self, group: &str, kind: &str) -> BTreeSet<(Option<SmolStr>, SmolStr)> {
+    pub fn taken(&self, group: &str, kind: &str) -> Taken {
         let there = self.world.iter().map(|loaded| &loaded.key);
         let there = there.filter(|key: &&Key| key.group == group && key.kind == kind);
         // What is converted away makes room.
-        let goes =
-            |key: &Key| self.origins.iter().any(|origin| originals::key(&origin.policy.object) == *key);
-        there.filter(|key| !goes(key)).map(|key| (key.namespace.clone(), key.name.clone())).collect()
+        let goes: BTreeSet<Key> =
+            self.origins.iter().map(|origin| originals::key(&origin.policy.object)).collect();
+        there.filter(|key| !goes.contains(key)).map(|key| (key.namespace.clone(), key.name.clone())).collect()
     }
 
     /// `metadata` for what says a policy: its labels and annotations, under another name.
@@ -349,13 +368,17 @@ fn compiled_policies(objects: &[Written]) -> Vec<Origin> {
     let text = Source::new("Thorium's policies", written::yaml(objects));
     let mut world = World::default();
     load(&text, &Limits::default(), &mut world, &mut Vec::new());
-    let origin = |policy| Origin { policy, dialect: Dialect::Thorium, place: Some(Place::UNION) };
+    let origin = |policy| Origin::new(policy, Dialect::Thorium, Some(Place::UNION));
     world.into_objects().policies.into_iter().map(origin).collect()
 }
 
 // === impl Origin ===
 
 impl Origin {
+    fn new(policy: Policy, dialect: Dialect, place: Option<Place>) -> Self {
+        Origin { concerned: Concerned::by(&policy), policy, dialect, place }
+    }
+
     /// The namespace that a policy is about as a whole.
     pub fn home(&self) -> Option<&SmolStr> {
         let object = &self.policy.object;

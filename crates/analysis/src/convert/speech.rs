@@ -1,6 +1,6 @@
 //! What targets fill in: objects, and what they cannot say.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use palisade_dialects::written::Written;
@@ -21,11 +21,23 @@ pub(super) struct Said {
     pub place: Place,
 }
 
+/// Findings, each once, and of one object not more than anybody reads.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub list: Vec<Diagnostic>,
+    /// What says the same, and how many there are of each object.
+    known: BTreeSet<(&'static str, String, String, Option<Subject>)>,
+    counts: BTreeMap<(bool, Option<Subject>), usize>,
+}
+
+/// Findings of one object that are listed, of errors and of others.
+const MOST_FOUND: usize = 100;
+
 /// What targets fill in.
 #[derive(Debug, Default)]
 pub(super) struct Speech {
     pub said: Vec<Said>,
-    pub found: Vec<Diagnostic>,
+    pub found: Findings,
     /// The policies of which something cannot be said.
     pub failed: BTreeSet<usize>,
     /// Objects that are in force beside those said: tiers, and what Thorium compiles to.
@@ -74,8 +86,27 @@ impl Speech {
             None if part.is_empty() => finding,
             None => finding.field(format!("spec{part}")),
         };
-        if !self.found.iter().any(|other| other.says_the_same(&finding)) {
-            self.found.push(finding);
+        self.found.add(finding);
+    }
+}
+
+// === impl Findings ===
+
+impl Findings {
+    /// Adds one, unless it has been said.
+    pub fn add(&mut self, finding: Diagnostic) {
+        let Diagnostic { code, message, field, subject, .. } = &finding;
+        let of_its_object = self.counts.entry((finding.is_error(), subject.clone())).or_default();
+        if *of_its_object < MOST_FOUND
+            && self.known.insert((code.id, message.clone(), field.clone(), subject.clone()))
+        {
+            *of_its_object += 1;
+            let more = (*of_its_object == MOST_FOUND).then(|| {
+                let message = format!("there is more than {MOST_FOUND} to say about it, which is not listed");
+                Diagnostic { message, ..finding.clone() }
+            });
+            self.list.push(finding);
+            self.list.extend(more);
         }
     }
 }
@@ -96,17 +127,36 @@ pub(super) fn suffixed(name: &str, suffix: &str) -> SmolStr {
     format_smolstr!("{kept}{suffix}")
 }
 
+/// Names that are taken, in a namespace or in the cluster.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    names: BTreeSet<(Option<SmolStr>, SmolStr)>,
+    /// For names that were wanted again the number to try next: those before it are taken.
+    next: BTreeMap<(Option<SmolStr>, SmolStr), usize>,
+}
+
+// === impl Taken ===
+
+impl FromIterator<(Option<SmolStr>, SmolStr)> for Taken {
+    fn from_iter<I: IntoIterator<Item = (Option<SmolStr>, SmolStr)>>(names: I) -> Self {
+        Taken { names: names.into_iter().collect(), next: BTreeMap::new() }
+    }
+}
+
 /// The name if it is free, else with a number; and it is taken from then on.
-pub(super) fn distinct(
-    namespace: Option<&SmolStr>,
-    name: &str,
-    taken: &mut BTreeSet<(Option<SmolStr>, SmolStr)>,
-) -> SmolStr {
-    let numbered = (2..).map(|number: usize| suffixed(name, &format!("-{number}")));
-    let free = |name: &SmolStr| !taken.contains(&(namespace.cloned(), name.clone()));
-    let name = std::iter::once(SmolStr::from(name)).chain(numbered).find(free).unwrap_or_default();
-    taken.insert((namespace.cloned(), name.clone()));
-    name
+pub(super) fn distinct(namespace: Option<&SmolStr>, name: &str, taken: &mut Taken) -> SmolStr {
+    let wanted = (namespace.cloned(), SmolStr::from(name));
+    if taken.names.insert(wanted.clone()) {
+        return wanted.1;
+    }
+    let next = taken.next.entry(wanted).or_insert(2);
+    loop {
+        let numbered = suffixed(name, &format!("-{next}"));
+        *next += 1;
+        if taken.names.insert((namespace.cloned(), numbered.clone())) {
+            return numbered;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -116,7 +166,7 @@ mod tests {
     #[test]
     fn long_names_are_cut_before_the_number() {
         let long = "a".repeat(252) + "b";
-        let mut taken = BTreeSet::new();
+        let mut taken = Taken::default();
         assert_eq!(distinct(None, &long, &mut taken), long);
         let second = distinct(None, &long, &mut taken);
         assert_eq!((second.len(), &second[250..]), (253, "a-2"));

@@ -78,7 +78,14 @@ pub(super) fn slots<T: Tongue>(scene: &Scene<'_>, tongue: &T, speech: &mut Speec
 
 /// Whether a rule has to be said. Notes where it has not, and where nobody can say.
 pub(super) fn counts(scene: &Scene<'_>, origin: usize, rule: &Rule, speech: &mut Speech) -> bool {
-    match worth(scene, rule) {
+    let key = (Arc::clone(&rule.subjects), rule.direction);
+    let known = scene.worths.borrow().get(&key).copied();
+    let own = known.unwrap_or_else(|| {
+        let own = worth(scene, rule);
+        scene.worths.borrow_mut().insert(key, own);
+        own
+    });
+    match own {
         Worth::Counts => true,
         Worth::Nothing => {
             let message = "nobody isolates the pods of the rule: it opens nothing and is left out".to_owned();

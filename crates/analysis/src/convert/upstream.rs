@@ -3,6 +3,8 @@
 //! Ingress peers are pods and nobody else. A port has a name without a protocol, and a rule that names one may have no
 //! other peers than pods: such a rule becomes two, where the name could mean nothing for the others anyway.
 
+use std::collections::BTreeSet;
+
 use ipnet::IpNet;
 use palisade_dialects::written::Written;
 use palisade_model::diagnostic::Code;
@@ -116,7 +118,7 @@ pub(super) fn rule(
         }
     };
     let traffic = wrong.traffic(ends::traffic(rule));
-    let ends = match rule.direction {
+    let said_ends = match rule.direction {
         Direction::Ingress => wrong.ingress(outward),
         Direction::Egress => {
             wrong.egress(outward, shape.full_baseline || stage == Stage::Tiers, traffic.as_deref())
@@ -128,7 +130,7 @@ pub(super) fn rule(
     let named = |one: &TrafficMatch| matches!(one, TrafficMatch::Named(..));
     let plain: Option<Vec<TrafficMatch>> =
         traffic.as_ref().map(|all| all.iter().filter(|one| !named(one)).cloned().collect());
-    let (inside, outside) = ends;
+    let (inside, outside) = said_ends;
     let with_names = traffic.as_ref().is_some_and(|all| all.iter().any(named));
     let experimental = |peer: &Written| peer.get("nodes").or(peer.get("domainNames")).is_some();
     if outside.iter().any(experimental) || with_names && !shape.standard_names {
@@ -145,6 +147,15 @@ pub(super) fn rule(
     for (peers, traffic) in parts {
         if peers.is_empty() || traffic.as_ref().is_some_and(Vec::is_empty) {
             continue;
+        }
+        // Every chunk of the one stands with every chunk of the other.
+        let ports = traffic.as_ref().map_or(0, Vec::len);
+        let rules = peers.len().div_ceil(shape.most).saturating_mul(ports.div_ceil(shape.most).max(1));
+        if !ends::affords(scene, rules.saturating_mul(8 * shape.most.min(peers.len().max(ports)))) {
+            let why =
+                "all of its ports for all of its peers are too much to write, with all others".to_owned();
+            wrong.note(&codes::TOO_MUCH, "", why);
+            return Vec::new();
         }
         for peers in peers.chunks(shape.most) {
             let mut write = |traffic: Option<&[TrafficMatch]>| {
@@ -208,12 +219,8 @@ fn short(name: &SmolStr) -> String {
 
 /// Lists of texts, each as long as a peer allows.
 fn lists(field: &str, texts: Vec<String>) -> Vec<Written> {
-    let mut once: Vec<String> = Vec::new();
-    for text in texts {
-        if !once.contains(&text) {
-            once.push(text);
-        }
-    }
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    let once: Vec<String> = texts.into_iter().filter(|text| known.insert(text.clone())).collect();
     let list = |some: &[String]| Written::List(some.iter().map(Written::text).collect());
     once.chunks(MOST_IN_A_PEER).map(|some| Written::map([(field, Some(list(some)))])).collect()
 }

@@ -78,9 +78,13 @@ pub struct Findings {
     pub closed: usize,
     /// Whether there were more pairs than are kept: counted, and not among the findings.
     pub left_out: usize,
-    /// Whether there may be more pairs than [`Select::most_pairs`]: those are neither counted nor kept.
-    pub stopped: bool,
+    /// Workloads, or nodes and single pods, that were not compared: telling stopped there, because it was too much work.
+    pub unseen: usize,
 }
+
+/// Steps to keep a pair, and to count one.
+const PAIR: u64 = 500;
+const COUNTED: u64 = 30;
 
 /// What makes pairs one finding.
 type Key = (bool, TrafficId, Vec<Deciding>, Vec<Deciding>);
@@ -97,12 +101,8 @@ impl Findings {
         let mut at: HashMap<Key, usize> = HashMap::new();
         let mut deciders = Deciders::new(diff, cuts);
         let mut kept = 0;
-        let most = select.most_pairs.unwrap_or(usize::MAX);
-        let _ = diff.changes(select, cuts, cells, |cells, change| {
-            if findings.opened + findings.closed >= most {
-                findings.stopped = true;
-                return ControlFlow::Break(());
-            }
+        let told = diff.changes(select, cuts, cells, |cells, change| {
+            cells.work().take(COUNTED);
             for (opens, part) in parts(&change, cells) {
                 *(if opens { &mut findings.opened } else { &mut findings.closed }) += 1;
                 if kept >= MOST_PAIRS {
@@ -110,6 +110,7 @@ impl Findings {
                     continue;
                 }
                 kept += 1;
+                cells.work().take(PAIR);
                 let (before, after) = deciders.of(&change, opens, part, cells);
                 let key = (opens, part, before, after);
                 let pair = (change.source, change.destination);
@@ -124,6 +125,7 @@ impl Findings {
             }
             ControlFlow::Continue(())
         });
+        findings.unseen = told.continue_value().map_or(0, |told| told.left_out);
         // What opens is read first, and of that what opens to the outside; what only comes or goes with its workload, last.
         let outside = |pair: &(Peer, Peer)| matches!(pair, (Peer::Range(..), _) | (_, Peer::Range(..)));
         let absent =
@@ -140,12 +142,13 @@ impl Findings {
     /// is selected, only where it is more than that.
     pub fn of_either_family(diff: &Diff<'_>, select: &mut Select, cuts: &Cuts, cells: &mut Cells) -> Self {
         let findings = Findings::of(diff, select, cuts, cells);
-        if select.families.contains(&Family::V6) {
+        if select.families.contains(&Family::V6) || findings.unseen > 0 {
             return findings;
         }
         let six = Select { families: vec![Family::V6], ..select.clone() };
-        if !Findings::of(diff, &six, cuts, cells).exceeds(&findings, cells) {
-            return findings;
+        let others = Findings::of(diff, &six, cuts, cells);
+        if !others.exceeds(&findings, cells) {
+            return Findings { unseen: others.unseen, ..findings };
         }
         select.families.push(Family::V6);
         Findings::of(diff, select, cuts, cells)

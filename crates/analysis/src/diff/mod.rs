@@ -15,7 +15,7 @@ mod spots;
 mod verdicts;
 mod witness;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 
@@ -24,7 +24,7 @@ use palisade_model::options::Options;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 
-use crate::map::{Entry, INGRESS_CONTROLLER, Level, Map, WorkloadName};
+use crate::map::{Entry, INGRESS_CONTROLLER, Level, Map, Told, WorkloadName};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
 pub use causes::{Causes, Relabelled};
@@ -35,6 +35,9 @@ use outside::Known;
 pub use proof::{Beyond, Counterexample, Proof, is_about_names, policies_of, proven};
 pub use spots::Spot;
 pub use verdicts::{Compared, Differing, Differs, compare};
+
+/// Steps to look at a pair of workloads, or at a run of addresses.
+const ROW: u64 = 5;
 
 /// Two sides of a change.
 #[derive(Debug)]
@@ -47,6 +50,8 @@ pub struct Diff<'s> {
     pub workloads: Vec<Joint>,
     /// Nodes, and pods that are not like the others of their workload.
     pub spots: Vec<Spot>,
+    /// Workloads that are not compared: working out what policies say about their pods is too much work.
+    pub left_out: BTreeSet<WorkloadName>,
     kinds: Kinds,
 }
 
@@ -94,8 +99,6 @@ pub struct Select {
     pub ignore_self: bool,
     /// The families of outside addresses.
     pub families: Vec<Family>,
-    /// The number of pairs after which [`Findings`] stop looking; all pairs are looked at where it is `None`.
-    pub most_pairs: Option<usize>,
 }
 
 // === impl Change ===
@@ -134,12 +137,18 @@ impl<'s> Diff<'s> {
         cuts: &Cuts,
         cells: &mut Cells,
     ) -> Self {
+        // Both sides get about the same.
+        let kept = cells.work().share(2);
         let before = Map::new(before, options, level, cuts, cells);
+        cells.work().put_back(kept);
         let after = Map::new(after, options, level, cuts, cells);
+        let left_out: BTreeSet<WorkloadName> =
+            before.left_out.iter().chain(&after.left_out).cloned().collect();
+        let (before, after) = (before.without(&left_out), after.without(&left_out));
         let workloads = joint::join(&before, &after);
         let kinds = Kinds::of(&before, &after, &workloads);
         let spots = spots::spots(&before, &after, &workloads);
-        Diff { before, after, workloads, spots, kinds }
+        Diff { before, after, workloads, spots, left_out, kinds }
     }
 
     /// A workload's name.
@@ -168,20 +177,25 @@ impl<'s> Diff<'s> {
     }
 
     /// Tells every pair that differs, sources in their order: first what each workload sends to workloads, then what it
-    /// sends out; then what comes in; at the end nodes, and pods that are not like the others of their workload.
+    /// sends out; then what comes in; at the end nodes, and pods that are not like the others of their workload. Ends early where it
+    /// is too much work, and says where.
     pub fn changes(
         &self,
         select: &Select,
         cuts: &Cuts,
         cells: &mut Cells,
         mut tell: impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    ) -> ControlFlow<(), Told> {
         let mut rows = joint::Rows::new(self, cells);
         let mut outside = Known::new();
         for source in 0..self.workloads.len() {
             if self.is_controller(source) {
                 continue;
             }
+            if cells.work().is_spent() {
+                return ControlFlow::Continue(Told { left_out: self.workloads.len() - source });
+            }
+            cells.work().take(ROW * self.workloads.len() as u64);
             for (destination, [before, after]) in rows.from(source, cells) {
                 if self.is_controller(destination) || (select.ignore_self && source == destination) {
                     continue;
@@ -192,10 +206,16 @@ impl<'s> Diff<'s> {
             self.outside(select, (source, Direction::Egress), &mut outside, cuts, cells, &mut tell)?;
         }
         for destination in (0..self.workloads.len()).filter(|at| !self.is_controller(*at)) {
+            if cells.work().is_spent() {
+                return ControlFlow::Continue(Told { left_out: self.workloads.len() - destination });
+            }
             self.outside(select, (destination, Direction::Ingress), &mut outside, cuts, cells, &mut tell)?;
         }
         self.entrances(cells, &mut tell)?;
-        self.apart(select, cuts, cells, &mut tell)
+        self.apart(select, cuts, cells, &mut tell)?;
+        // What nodes and pods of mixed workloads do comes last, and stops where there is no more work left.
+        let left_out = if cells.work().is_spent() { self.spots.len().max(1) } else { 0 };
+        ControlFlow::Continue(Told { left_out })
     }
 
     /// Tells what the ingress controller may do otherwise.

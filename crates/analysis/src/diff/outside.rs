@@ -34,7 +34,9 @@ impl Diff<'_> {
     ) -> ControlFlow<()> {
         let joint = &self.workloads[workload];
         for family in &select.families {
+            cells.work().take(super::ROW);
             let mut work_out = || -> Rc<[Compared]> {
+                cells.work().take(super::ROW * 20 * cuts.len(*family) as u64);
                 let mut ranges = |map: &Map<'_>, at: Option<usize>| {
                     at.map_or(Vec::new(), |at| map.outside(at, direction, *family, cuts, cells))
                 };

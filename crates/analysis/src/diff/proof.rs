@@ -18,9 +18,12 @@ use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::trace::Verdict;
 use rayon::prelude::*;
 
-use super::{Compared, Diff, Differing, Differs, compare};
+use super::verdicts::compare_within;
+use super::{Compared, Diff, Differing, Differs};
 use mentions::Mentions;
 use universe::Universe;
+
+use crate::work::Work;
 
 /// Both sides say the same, of every connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,7 +32,15 @@ pub struct Proof {
     pub endpoints: usize,
     /// Whether there were too many combinations of labels to have an endpoint for each, or too many source ports.
     pub bounded: bool,
+    /// Sorts of endpoints of the cluster itself that were not compared with all others, because that takes too much work:
+    /// nothing is claimed about them.
+    pub left_out: usize,
+    /// The same of endpoints that were made up.
+    pub left_out_made_up: usize,
 }
+
+/// Steps of one proof: some seconds. The pods that are there get half of it.
+const MOST_STEPS: u64 = 4_000_000_000;
 
 /// A connection about which the two sides disagree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,13 +77,15 @@ pub struct Beyond {
 impl Beyond {
     /// Of two sides; of the policies, tiers, groups and services of either, and of whoever is there.
     pub fn of(before: &Objects, after: &Objects, there: Option<&Objects>) -> Self {
-        let mut beyond = Beyond::of_anybody(before, after);
+        let mut work = Work::new(MOST_STEPS);
+        let mut beyond = Beyond::of_anybody(before, after, &mut work);
         if beyond.proof.is_none()
             && let Some(there) = there
             && is_about_names([before, after])
         {
-            let differs =
-                |differs| proven_in(before, after, Some(there), false, differs).err().map(|found| *found);
+            let mut differs = |differs| {
+                proven_in(before, after, Some(there), false, differs, work.share(2)).err().map(|found| *found)
+            };
             beyond.named_opened = differs(Differs::InWhatOpens);
             beyond.named_closed = differs(Differs::InWhatCloses);
         }
@@ -101,14 +114,16 @@ impl Beyond {
         Beyond { closed: None, named_closed: None, refused: None, ..self }
     }
 
-    fn of_anybody(before: &Objects, after: &Objects) -> Self {
+    fn of_anybody(before: &Objects, after: &Objects, work: &mut Work) -> Self {
         let conditions = other_conditions(before, after);
-        let differs = |differs| proven_for_anybody(before, after, differs).err().map(|found| *found);
-        match proven_for_anybody(before, after, Differs::InAnyVerdict) {
+        let share = work.share(2);
+        let differs =
+            |differs, share| proven_in(before, after, None, true, differs, share).err().map(|found| *found);
+        match proven_in(before, after, None, true, Differs::InAnyVerdict, share) {
             Ok(proof) => Beyond { proof: Some(proof), conditions, ..Beyond::default() },
             Err(first) => {
-                let opened = differs(Differs::InWhatOpens);
-                let closed = differs(Differs::InWhatCloses);
+                let opened = differs(Differs::InWhatOpens, work.share(3));
+                let closed = differs(Differs::InWhatCloses, work.share(2));
                 let refused = (opened.is_none() && closed.is_none()).then_some(*first);
                 Beyond { opened, closed, refused, conditions, ..Beyond::default() }
             }
@@ -156,6 +171,13 @@ fn other_conditions(before: &Objects, after: &Objects) -> Option<String> {
 
 // === impl Proof ===
 
+impl Proof {
+    /// Whether the endpoints that it is about were all compared.
+    pub fn is_complete(&self) -> bool {
+        self.left_out + self.left_out_made_up == 0
+    }
+}
+
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -166,7 +188,10 @@ impl fmt::Display for Proof {
         if self.bounded {
             f.write_str(", without every combination of labels there could be")?;
         }
-        Ok(())
+        match self.left_out + self.left_out_made_up {
+            0 => Ok(()),
+            count => write!(f, "; {count} sorts of endpoints were not compared, which takes too much work"),
+        }
     }
 }
 
@@ -186,24 +211,18 @@ impl fmt::Display for Counterexample {
 
 /// Compares two sides, which differ in their policies, for the pods of the first and for pods there could be.
 pub fn proven(before: &Objects, after: &Objects) -> Result<Proof, Box<Counterexample>> {
-    proven_in(before, after, Some(before), true, Differs::InAnyVerdict)
+    proven_in(before, after, Some(before), true, Differs::InAnyVerdict, Work::new(MOST_STEPS))
 }
 
-/// Compares two sets of policies for pods there could be. Of either side policies, tiers, groups and services count.
-fn proven_for_anybody(
-    before: &Objects,
-    after: &Objects,
-    differs: Differs,
-) -> Result<Proof, Box<Counterexample>> {
-    proven_in(before, after, None, true, differs)
-}
-
+/// Compares two sets of policies for the pods that are there, and, if asked, for pods there could be. Of either side policies,
+/// tiers, groups and services count.
 fn proven_in(
     before: &Objects,
     after: &Objects,
     there: Option<&Objects>,
     anybody: bool,
     differs: Differs,
+    mut work: Work,
 ) -> Result<Proof, Box<Counterexample>> {
     let mentions = Mentions::of([before, after]);
     let universe = Universe::of(&mentions);
@@ -222,11 +241,17 @@ fn proven_in(
     let worlds = there.iter().map(|there| (there, false));
     let worlds: Vec<(&Objects, bool)> =
         worlds.chain(universe.clusters.iter().filter(|_| anybody).map(|cluster| (cluster, true))).collect();
-    let compared: Result<Vec<Compared>, Box<Counterexample>> = worlds
+    // Shares are fixed beforehand, so that it does not matter which is done first.
+    let made_up = universe.clusters.len() as u64;
+    let own = if there.is_some() { work.share(2) } else { Work::new(0) };
+    let each = work.share(made_up);
+    let compared: Result<Vec<(Compared, bool)>, Box<Counterexample>> = worlds
         .into_par_iter()
         .map(|(cluster, made_up)| {
             let (before, after) = (with(cluster, before), with(cluster, after));
-            compare(&before, &after, &Options::default(), differs).map_err(|differing| {
+            let share = if made_up { each.clone() } else { own.clone() };
+            let compared = compare_within(&before, &after, &Options::default(), differs, share);
+            compared.map(|compared| (compared, made_up)).map_err(|differing| {
                 let Differing { flow, before: one, after: other } = *differing;
                 Box::new(Counterexample {
                     flow: describe(&before, &flow, made_up),
@@ -237,9 +262,14 @@ fn proven_in(
         })
         .collect();
     let compared = compared?;
+    let left_out = |wanted: bool| {
+        compared.iter().filter(|(_, made_up)| *made_up == wanted).map(|(one, _)| one.left_out).sum()
+    };
     Ok(Proof {
-        endpoints: compared.iter().map(|compared| compared.endpoints).sum(),
-        bounded: universe.bounded || compared.iter().any(|compared| compared.coarse),
+        endpoints: compared.iter().map(|(compared, _)| compared.endpoints).sum(),
+        bounded: universe.bounded || compared.iter().any(|(compared, _)| compared.coarse),
+        left_out: left_out(false),
+        left_out_made_up: left_out(true),
     })
 }
 

@@ -28,6 +28,9 @@ pub struct Spot {
     pub(super) sides: [Vec<Profile>; 2],
 }
 
+/// Steps to compare a pair.
+const PAIR: u64 = 200;
+
 /// Those that are the same on both sides, put together.
 type Alike = BTreeMap<[Vec<Profile>; 2], Vec<String>>;
 
@@ -44,7 +47,10 @@ pub(super) fn spots(before: &Map<'_>, after: &Map<'_>, workloads: &[Joint]) -> V
     };
     let mut nodes = Alike::new();
     for (at, node) in before.snapshot.nodes().iter().enumerate() {
-        if let Some(other) = after.snapshot.node(&node.name) {
+        if let Some(other) = after.snapshot.node(&node.name)
+            && before.knows_node(at)
+            && after.knows_node(other)
+        {
             add(&mut nodes, node.name.to_string(), Who::Node(at), Who::Node(other));
         }
     }
@@ -84,6 +90,9 @@ impl Diff<'_> {
     ) -> ControlFlow<()> {
         let mut mixed: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (at, spot) in self.spots.iter().enumerate() {
+            if cells.work().is_spent() {
+                return ControlFlow::Continue(());
+            }
             match spot.of {
                 Some(workload) => mixed.entry(workload).or_default().push(at),
                 None => {
@@ -94,6 +103,9 @@ impl Diff<'_> {
         }
         for (workload, spots) in &mixed {
             for other in 0..self.workloads.len() {
+                if cells.work().is_spent() {
+                    return ControlFlow::Continue(());
+                }
                 self.of_pods((*workload, other), &mixed, select, cells, tell)?;
                 // Two of which both are mixed meet once as source and once as destination.
                 if !mixed.contains_key(&other) {
@@ -139,6 +151,7 @@ impl Diff<'_> {
         let skipped =
             self.is_controller(from) || self.is_controller(to) || (select.ignore_self && from == to);
         let [before, after] = self.entries(from, to, cells);
+        cells.work().take(PAIR);
         if skipped || before != after {
             return ControlFlow::Continue(());
         }
@@ -205,6 +218,7 @@ impl Diff<'_> {
         cells: &mut Cells,
         tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
+        cells.work().take(PAIR);
         let mut entry = |after: bool| {
             let map = if after { &self.after } else { &self.before };
             let (from, to) = (self.profiles(source, after)?, self.profiles(destination, after)?);

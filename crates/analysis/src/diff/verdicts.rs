@@ -18,6 +18,7 @@ use crate::reach::cells::{Cell, CellId, Cells};
 use crate::reach::cuts::Cuts;
 use crate::reach::traffic_set::TrafficId;
 use crate::reach::{Matrix, Reach};
+use crate::work::Work;
 
 /// What was found equal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct Compared {
     pub endpoints: usize,
     /// Whether more source ports are told apart than can be compared: connections that name one are left out.
     pub coarse: bool,
+    /// Sorts of endpoints that were not compared with all others, because that takes too much work.
+    pub left_out: usize,
 }
 
 /// What makes two sides different.
@@ -50,6 +53,9 @@ pub struct Differing {
     pub after: Verdict,
 }
 
+/// Steps to compare a pair of classes.
+const PAIR: u64 = 5;
+
 /// Both sides of one family of addresses.
 struct Sides<'s> {
     before: Reach<'s>,
@@ -72,25 +78,51 @@ pub fn compare(
     options: &Options,
     differs: Differs,
 ) -> Result<Compared, Box<Differing>> {
+    compare_within(before, after, options, differs, Work::default())
+}
+
+/// Compares two such snapshots as far as the work lasts. Who could not be compared is counted, and nothing is claimed about
+/// them.
+pub(super) fn compare_within(
+    before: &Snapshot,
+    after: &Snapshot,
+    options: &Options,
+    differs: Differs,
+    mut work: Work,
+) -> Result<Compared, Box<Differing>> {
     let cuts = Cuts::of([before, after]);
+    let mut left_out = 0;
     for family in [Family::V4, Family::V6] {
-        let mut cells = Cells::new(cuts.line().clone());
-        let mut side = |snapshot| Reach::new(snapshot, options, family, &cuts, &mut cells);
-        let sides = Sides { before: side(before), after: side(after), cuts: &cuts, differs };
-        sides.compare(&mut cells)?;
+        let share = work.share(if family == Family::V4 { 2 } else { 1 });
+        let mut cells = Cells::limited(cuts.line().clone(), share);
+        let kept = cells.work().share(2);
+        let before = Reach::new(before, options, family, &cuts, &mut cells);
+        cells.work().put_back(kept);
+        let after = Reach::new(after, options, family, &cuts, &mut cells);
+        let sides = Sides { before, after, cuts: &cuts, differs };
+        left_out += sides.compare(&mut cells)?;
+        work.put_back(std::mem::replace(cells.work(), Work::new(0)));
     }
     let there = before.pods().iter().filter(|pod| !pod.terminated).count();
-    Ok(Compared { endpoints: there + before.nodes().len(), coarse: cuts.coarse })
+    Ok(Compared { endpoints: there + before.nodes().len(), coarse: cuts.coarse, left_out })
 }
 
 // === impl Sides ===
 
 impl Sides<'_> {
-    fn compare(&self, cells: &mut Cells) -> Result<(), Box<Differing>> {
-        let ends = self.ends();
+    /// Compares all pairs. Returns how many sorts of endpoints were left out.
+    fn compare(&self, cells: &mut Cells) -> Result<usize, Box<Differing>> {
+        let all = self.ends();
+        let known = |end: &End| self.before.is_known(end.before) && self.after.is_known(end.after);
+        let ends: Vec<End> = all.iter().copied().filter(known).collect();
+        let unknown = all.len() - ends.len();
         let (mut before, mut after) = (Matrix::new(&self.before, cells), Matrix::new(&self.after, cells));
         let outside = |end: &End| self.before.outside().contains(&end.before);
-        for source in &ends {
+        for (at, source) in ends.iter().enumerate() {
+            if cells.work().is_spent() {
+                return Ok(unknown + ends.len() - at);
+            }
+            cells.work().take(PAIR * ends.len() as u64);
             let (one, other) = (before.from(source.before, cells), after.from(source.after, cells));
             let equal = |end: &&End| one[end.before as usize] == other[end.after as usize];
             // What addresses outside do among themselves is not the cluster's business.
@@ -99,7 +131,8 @@ impl Sides<'_> {
                 self.differ([one[to.before as usize], other[to.after as usize]], *source, *to, cells)?;
             }
         }
-        self.near(cells)
+        self.near(cells)?;
+        Ok(unknown)
     }
 
     /// Everybody, each sort once, in the order of their classes.
@@ -135,6 +168,10 @@ impl Sides<'_> {
             let Some((from, to)) = end(node).zip(end(pod)).filter(|ends| seen.insert(*ends)) else {
                 continue;
             };
+            // Of who is unknown, it was said before.
+            if !self.before.is_known(from.before) || !self.after.is_known(from.after) {
+                continue;
+            }
             let said = [
                 self.before.side(Direction::Egress, from.before, to.before),
                 self.after.side(Direction::Egress, from.after, to.after),

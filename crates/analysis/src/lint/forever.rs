@@ -8,7 +8,7 @@
 //! only takes more away from a later rule; where Pass gives something back to a later stage, nothing is claimed. Nor is
 //! it where rules are relative to the subject, or about nodes, services, names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use palisade_model::address::{Block, Family};
 use palisade_model::group::Members;
@@ -39,6 +39,8 @@ pub(super) struct Forever {
 const MOST_COMPARED: usize = 4_000_000;
 /// Earlier rules that one is compared with.
 const MOST_EARLIER: usize = 256;
+/// Sets of pods that one rule and earlier ones name.
+const MOST_SETS: usize = 1_000;
 /// Combinations of subjects, or of peers, that are told apart.
 const MOST_SIGNATURES: usize = 256;
 /// As many steps may one question to the solver take.
@@ -215,16 +217,28 @@ impl Forever {
         own: &Meant<'m>,
         others: &[Meant<'m>],
     ) -> Option<(Vec<Vec<usize>>, Vec<Bits>)> {
+        // What is compared is also who is in which set, whatever comes of it.
+        let meant = || std::iter::once(own).chain(others);
+        self.left = self.left.saturating_sub(meant().map(|meant| meant.pods.len()).sum());
+        if self.left == 0 {
+            self.exceeded = true;
+            return None;
+        }
         let mut sets: Vec<(&'m PodSet, Option<&'m SmolStr>)> = Vec::new();
+        let mut known: HashMap<(&'m PodSet, Option<&'m SmolStr>), usize> = HashMap::new();
         let mut named: Vec<Vec<usize>> = Vec::new();
-        for meant in std::iter::once(own).chain(others) {
-            let mut place = |set: &(&'m PodSet, Option<&'m SmolStr>)| {
-                sets.iter().position(|known| known == set).unwrap_or_else(|| {
+        for meant in meant() {
+            let place = |set: &(&'m PodSet, Option<&'m SmolStr>)| {
+                *known.entry(*set).or_insert_with(|| {
                     sets.push(*set);
                     sets.len() - 1
                 })
             };
-            named.push(meant.pods.iter().map(&mut place).collect());
+            named.push(meant.pods.iter().map(place).collect());
+        }
+        if sets.len() > MOST_SETS {
+            self.exceeded = true;
+            return None;
         }
         let predicate = |(set, within): &(&PodSet, Option<&SmolStr>)| {
             let predicate = self.space.predicate(set, None);

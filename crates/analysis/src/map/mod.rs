@@ -13,6 +13,7 @@ mod select;
 pub mod why;
 mod workloads;
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use palisade_model::address::Family;
@@ -42,8 +43,17 @@ pub struct Map<'s> {
     pub workloads: Vec<Workload>,
     /// What classes reach, over IPv4 and over IPv6.
     pub reach: [Reach<'s>; 2],
+    /// Workloads that it does not tell about: working out what policies say about their pods is too much work.
+    pub left_out: Vec<WorkloadName>,
     kinds: Kinds,
     options: Options,
+}
+
+/// How far the rows of a map were told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Workloads at which telling stopped, because it was too much work: no row begins at them.
+    pub left_out: usize,
 }
 
 /// One end of a row.
@@ -81,8 +91,35 @@ impl<'s> Map<'s> {
     ) -> Self {
         let reach = [Family::V4, Family::V6].map(|family| Reach::new(snapshot, options, family, cuts, cells));
         let workloads = workloads(snapshot, level);
+        let knows = |workload: &Workload| {
+            workload.pods.iter().all(|pod| reach.iter().all(|reach| reach.knows(Who::Pod(*pod))))
+        };
+        let (workloads, unknown): (Vec<Workload>, Vec<Workload>) = match reach.iter().all(Reach::is_complete)
+        {
+            true => (workloads, Vec::new()),
+            false => workloads.into_iter().partition(knows),
+        };
         let kinds = Kinds::of(snapshot, &workloads, &reach);
-        Map { snapshot, workloads, reach, kinds, options: *options }
+        let left_out = unknown.into_iter().map(|workload| workload.name).collect();
+        Map { snapshot, workloads, reach, left_out, kinds, options: *options }
+    }
+
+    /// The map without some workloads: another map, with which it is compared, cannot tell about them.
+    #[must_use]
+    pub(crate) fn without(self, names: &BTreeSet<WorkloadName>) -> Self {
+        if names.is_empty() {
+            return self;
+        }
+        let (out, workloads): (Vec<Workload>, Vec<Workload>) =
+            self.workloads.into_iter().partition(|workload| names.contains(&workload.name));
+        let kinds = Kinds::of(self.snapshot, &workloads, &self.reach);
+        let left_out = self.left_out.into_iter().chain(out.into_iter().map(|workload| workload.name));
+        Map { workloads, kinds, left_out: left_out.collect(), ..self }
+    }
+
+    /// Whether all is known about a node.
+    pub(crate) fn knows_node(&self, node: usize) -> bool {
+        self.reach.iter().all(|reach| reach.knows(Who::Node(node)))
     }
 
     /// The kinds of the workloads.

@@ -28,6 +28,9 @@ pub struct NodeRow {
     pub pairs: Vec<Pair>,
 }
 
+/// Steps to look at a sort of nodes.
+const PAIR: u64 = 100;
+
 impl Map<'_> {
     /// Tells what each workload that is asked about may send nodes, and they it, where that is anything. What the node of
     /// a pod may do besides is not in it.
@@ -38,7 +41,7 @@ impl Map<'_> {
         mut tell: impl FnMut(&mut Cells, NodeRow) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let mut sorts: BTreeMap<Vec<Profile>, Vec<usize>> = BTreeMap::new();
-        for at in 0..self.snapshot.nodes().len() {
+        for at in (0..self.snapshot.nodes().len()).filter(|at| self.knows_node(*at)) {
             let mut profiles: Vec<Profile> =
                 Profile::all(self.snapshot, Who::Node(at), &self.reach).collect();
             profiles.sort_unstable();
@@ -50,6 +53,10 @@ impl Map<'_> {
             if controller || !select.is_meant(self, workload) {
                 continue;
             }
+            if cells.work().is_spent() {
+                break;
+            }
+            cells.work().take(PAIR * (sorts.len() as u64 + 1));
             for direction in Direction::BOTH.into_iter().filter(|direction| select.wants(*direction)) {
                 for row in self.of_nodes(&sorts, workload, direction, cells) {
                     if !row.entry.is_nothing() && select.lets_through(row.entry, cells) {

@@ -9,7 +9,7 @@ use palisade_model::traffic::Traffic;
 use smol_str::SmolStr;
 
 use super::kinds::{Entry, KindRows, Profile};
-use super::{INGRESS_CONTROLLER, Map, Peer, Row};
+use super::{INGRESS_CONTROLLER, Map, Peer, Row, Told};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
 use crate::reach::traffic_set::TrafficId;
@@ -58,16 +58,19 @@ impl Select {
     }
 }
 
+/// Steps to look at a pair of workloads, or at a run of addresses.
+const ROW: u64 = 5;
+
 impl Map<'_> {
     /// Tells every row with something allowed that is asked for, sources in their order: first each workload's way to
-    /// each workload, then its way out; at the end who comes in.
+    /// each workload, then its way out; at the end who comes in. Ends early where it is too much work, and says where.
     pub fn rows(
         &self,
         select: &Select,
         cuts: &Cuts,
         cells: &mut Cells,
         mut tell: impl FnMut(&mut Cells, Row) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    ) -> ControlFlow<(), Told> {
         let meant: Vec<bool> = (0..self.workloads.len()).map(|at| select.is_meant(self, at)).collect();
         let mut rows = KindRows::new(self, cells);
         let controller = |at: usize| self.workloads[at].name.kind == INGRESS_CONTROLLER;
@@ -77,6 +80,10 @@ impl Map<'_> {
             if controller(source) || (!outward && !select.wants(Direction::Ingress)) {
                 continue;
             }
+            if cells.work().is_spent() {
+                return ControlFlow::Continue(Told { left_out: self.workloads.len() - source });
+            }
+            cells.work().take(ROW * self.workloads.len() as u64);
             let row = rows.from(self.kinds().kind(source), cells);
             for destination in 0..self.workloads.len() {
                 let inward = meant[destination] && select.wants(Direction::Ingress);
@@ -104,11 +111,14 @@ impl Map<'_> {
         }
         if select.wants(Direction::Ingress) {
             for destination in (0..self.workloads.len()).filter(|at| meant[*at] && !controller(*at)) {
+                if cells.work().is_spent() {
+                    return ControlFlow::Continue(Told { left_out: self.workloads.len() - destination });
+                }
                 self.outside_rows(select, destination, Direction::Ingress, cuts, cells, &mut tell)?;
             }
             self.entrance_rows(select, cells, &mut tell)?;
         }
-        ControlFlow::Continue(())
+        ControlFlow::Continue(Told::default())
     }
 
     fn outside_rows(
@@ -121,6 +131,7 @@ impl Map<'_> {
         tell: &mut impl FnMut(&mut Cells, Row) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         for family in &select.families {
+            cells.work().take(ROW * cuts.len(*family) as u64);
             let mut of = |classes: &[u32]| self.outside_of(classes, direction, *family, cuts, cells);
             let classes = self.kinds().classes(workload, *family);
             let (all, each): (_, Vec<_>) = match &classes[..] {
@@ -136,9 +147,12 @@ impl Map<'_> {
                     Direction::Egress => (own, range),
                     Direction::Ingress => (range, own),
                 };
-                let same =
-                    |run: &(IpAddr, IpAddr, TrafficId)| run.0 <= first && last <= run.1 && run.2 == allowed;
-                let uniform = !some_absent && each.iter().all(|own| own.iter().any(same));
+                // Runs are in order and have no overlaps: only the last that begins before can hold it.
+                let same = |runs: &Vec<(IpAddr, IpAddr, TrafficId)>| {
+                    let run = runs.partition_point(|run| run.0 <= first).checked_sub(1).map(|at| runs[at]);
+                    run.is_some_and(|run| last <= run.1 && run.2 == allowed)
+                };
+                let uniform = !some_absent && each.iter().all(same);
                 let entry = Entry { allowed, other: None, uniform };
                 if !select.lets_through(entry, cells) {
                     continue;

@@ -37,6 +37,15 @@ static LEFT_OUT: &[&str] = &[
     codes::FOREIGN_POLICY.id,
     codes::NO_NAME.id,
 ];
+/// What the tests of a file may take: peers, protocols and ports that are looked at. Some seconds.
+const MOST_WORK: u64 = 800_000_000;
+/// As many tests run side by side, and each gets one of so many shares of what is left.
+const BATCH: usize = 8;
+const SHARES: u64 = 4;
+/// What an object of a world takes in every step.
+const OBJECT: u64 = 300;
+/// What a flow takes, beside its rules.
+const FLOW: u64 = 50;
 
 /// Where the runner gets files from: reading them is somebody else's business.
 pub trait Files: Sync {
@@ -85,23 +94,46 @@ pub fn run_as(sources: &[Arc<Source>], files: &dyn Files, settings: Settings) ->
         for node in &nodes {
             report.unreadable.extend(name_used_before(source, node, &mut names));
         }
-        let results: Vec<Result<Vec<Case>, Box<Diagnostic>>> = nodes
-            .par_iter()
-            .filter_map(|node| read(source, node))
-            .map(|test| match test? {
-                Test::Policy(test) => policy_test(source, &test, &worlds),
-                Test::Admission(test) => admission_test(source, &test, &worlds),
-                Test::Thorium(node) => thorium::run(source, node),
-            })
-            .collect();
-        for result in results {
-            match result {
-                Ok(cases) => report.cases.extend(cases),
-                Err(diagnostic) => report.unreadable.push(*diagnostic),
+        // Tests of a batch run side by side. What each may take is fixed before, so that it does not matter which is done
+        // first.
+        let mut left = MOST_WORK;
+        for (at, batch) in nodes.chunks(BATCH).enumerate() {
+            if left == 0 {
+                report.unreadable.extend(not_run(source, &nodes[at * BATCH..]));
+                break;
+            }
+            let results: Vec<(Result<Vec<Case>, Box<Diagnostic>>, u64)> = batch
+                .par_iter()
+                .filter_map(|node| read(source, node))
+                .map(|test| {
+                    let mut work = left / SHARES;
+                    let given = work;
+                    let result = test.and_then(|test| match test {
+                        Test::Policy(test) => policy_test(source, &test, &worlds, &mut work),
+                        Test::Admission(test) => admission_test(source, &test, &worlds),
+                        Test::Thorium(node) => thorium::run(source, node),
+                    });
+                    (result, given - work)
+                })
+                .collect();
+            for (result, taken) in results {
+                left = left.saturating_sub(taken);
+                match result {
+                    Ok(cases) => report.cases.extend(cases),
+                    Err(diagnostic) => report.unreadable.push(*diagnostic),
+                }
             }
         }
     }
     report
+}
+
+/// Says that tests were not run.
+fn not_run(source: &Source, nodes: &[Node<'_>]) -> Option<Diagnostic> {
+    let tests: Vec<&Node<'_>> = nodes.iter().filter(|node| read(source, node).is_some()).collect();
+    let message = format!("{} tests from here on were not run: that takes too much work", tests.len());
+    let at = tests.first().map(|node| source.location(node.span))?;
+    Some(Diagnostic::new(&codes::WORK, message).at(Some(at)))
 }
 
 /// A test whose name another one has: nobody could tell their results apart.
@@ -178,6 +210,7 @@ fn policy_test(
     source: &Source,
     test: &PolicyTest<'_>,
     worlds: &Worlds<'_>,
+    work: &mut u64,
 ) -> Result<Vec<Case>, Box<Diagnostic>> {
     let base = worlds.get(source, &test.world, &test.at)?;
     let mut world = base.0.clone();
@@ -194,6 +227,12 @@ fn policy_test(
             failures: Vec::new(),
             notes: if index == 0 { base.1.clone() } else { Vec::new() },
         };
+        *work = work.saturating_sub(OBJECT * world.len() as u64);
+        if *work == 0 {
+            case.failures.push(too_much(step, &step.at));
+            cases.push(case);
+            break;
+        }
         change(source, step, worlds, &mut world, &mut case)?;
         if index == 0 || !(step.apply.is_empty() && step.apply_files.is_empty() && step.delete.is_empty()) {
             case.notes.extend(world.review());
@@ -203,7 +242,7 @@ fn policy_test(
         if let Some(engine) = &mut engine {
             (known, _) = engine.relist(&known, &objects, &snapshot);
         }
-        check(&snapshot, engine.as_ref(), step, &test.options, &mut case);
+        check(&snapshot, engine.as_ref(), step, &test.options, work, &mut case);
         case.notes.retain(|note| note.is_error() || note.code.id == codes::OTHER_FAMILY.id);
         // A step that only changes the world states nothing by itself.
         if !step.expect.is_empty() || !case.failures.is_empty() {
@@ -260,12 +299,20 @@ fn check(
     engine: Option<&Engine>,
     step: &Step<'_>,
     options: &Options,
+    work: &mut u64,
     case: &mut Case,
 ) {
     let mut lines: BTreeMap<Flow, &Expectation> = BTreeMap::new();
     for line in &step.expect {
         match snapshot.flows(&line.flows) {
-            Ok(flows) => lines.extend(flows.into_iter().map(|flow| (flow, line))),
+            Ok(flows) => {
+                *work = work.saturating_sub(FLOW * flows.len() as u64);
+                if *work == 0 {
+                    case.failures.push(too_much(step, &line.at));
+                    return;
+                }
+                lines.extend(flows.into_iter().map(|flow| (flow, line)));
+            }
             Err(error) => {
                 let help = error.help().map(|help| format!("  {help}")).unwrap_or_default();
                 let words = format!("{error}{help}");
@@ -275,6 +322,15 @@ fn check(
     }
     case.flows = lines.len();
     let verdicts = Answers { snapshot, options, engine, verdicts: Verdicts::new(snapshot, options) };
+    // Before any is judged, so that the answer does not depend on who is done first.
+    for (flow, line) in &lines {
+        let plainly = if line.by.is_some() { verdicts.verdicts.plain_weight() } else { 0 };
+        *work = work.saturating_sub(verdicts.verdicts.weight(flow) + plainly);
+        if *work == 0 {
+            case.failures.push(too_much(step, &line.at));
+            return;
+        }
+    }
     let mut failed: Vec<(&Flow, &&Expectation)> = lines
         .par_iter()
         .filter(|(flow, line)| {
@@ -361,6 +417,12 @@ fn other_families(
 
 fn decided_by(snapshot: &Snapshot, flow: &Flow, options: &Options, name: Option<&str>) -> bool {
     name.is_none_or(|name| evaluate(snapshot, flow, options).decided_by().any(|object| object.name == name))
+}
+
+/// A step that is not judged is a failure: what it states may not hold.
+fn too_much(step: &Step<'_>, at: &Location) -> Failure {
+    let name = step.name.as_ref().map_or("the step", SmolStr::as_str);
+    failure(name, "a judgement", "none: it takes too much work, ask about fewer flows", at)
 }
 
 fn failure(subject: &str, expected: &str, got: &str, at: &Location) -> Failure {

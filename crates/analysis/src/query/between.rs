@@ -12,6 +12,9 @@ use crate::caveats::is_conditional;
 use crate::reach::cells::{CellId, Cells};
 use crate::reach::{Decider, Reach, RuleAt};
 
+/// Steps to ask about a pair of classes, or of endpoints.
+const PAIR: u64 = 200;
+
 /// Every pair of classes, over a family of addresses.
 pub(super) struct Between<'r, 's> {
     reach: &'r Reach<'s>,
@@ -36,11 +39,21 @@ impl<'r, 's> Between<'r, 's> {
                 if outside(*from) && outside(*to) {
                     continue;
                 }
+                if !reach.is_known(*from) || !reach.is_known(*to) || cells.work().is_spent() {
+                    answer.left_out += 1;
+                    continue;
+                }
+                cells.work().take(PAIR);
                 // A node and the pods it runs are near: each pair is asked about.
                 if !outside(*from) && !outside(*to) && !reach.is_pods(*from) {
                     let pairs =
                         source.iter().flat_map(|one| destination.iter().map(move |other| (*one, *other)));
                     for ends in pairs.filter(|ends| is_pair(reach, ends)) {
+                        if cells.work().is_spent() {
+                            answer.left_out += 1;
+                            break;
+                        }
+                        cells.work().take(PAIR);
                         let itself = reach.is_itself(ends.0.who, ends.1.who);
                         let own_node = reach.is_own_node(ends.0.who, ends.1.who);
                         let cell = match (itself, own_node) {

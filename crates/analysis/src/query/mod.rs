@@ -45,6 +45,8 @@ pub struct Answer {
     pub every: TrafficId,
     /// What of it is let through on condition (layer 7), for some pair.
     pub conditional: TrafficId,
+    /// Pairs of classes that it says nothing about: what policies say about them takes too much work.
+    pub left_out: usize,
     /// What was asked about.
     pub asked: TrafficId,
     /// A connection that is let through, where there is one.
@@ -56,6 +58,10 @@ pub struct Answer {
     /// Rules for the sources that depend on names whose addresses are not known.
     pub caveats: Vec<Caveat>,
 }
+
+/// What is said where an answer is not known.
+pub const TOO_MUCH: &str =
+    "not known: working out what policies say about all of the endpoints takes too much work";
 
 /// Why a query has no answer. Not retryable: the query or the world must change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -79,6 +85,9 @@ pub enum NoAnswer {
     /// A block without an address outside.
     #[error("{0} is nobody outside: pods and nodes have all of its addresses")]
     Owned(String),
+    /// Nothing could be worked out.
+    #[error("{TOO_MUCH}")]
+    TooMuch,
     /// No end is in the cluster.
     #[error("both ends are outside: what they do is not the cluster's business")]
     Outside,
@@ -96,7 +105,7 @@ impl NoAnswer {
     pub fn near(&self) -> &[String] {
         match self {
             NoAnswer::Nobody { near, .. } | NoAnswer::Node { near, .. } => near,
-            NoAnswer::Owned(_) | NoAnswer::Outside | NoAnswer::NoPair => &[],
+            NoAnswer::Owned(_) | NoAnswer::TooMuch | NoAnswer::Outside | NoAnswer::NoPair => &[],
         }
     }
 }
@@ -111,6 +120,15 @@ impl Answer {
             Must::NotBeEmpty => self.some != Traffics::EMPTY,
             Must::BeFull => self.every == self.asked && self.conditional == Traffics::EMPTY,
         }
+    }
+
+    /// Whether it is known whether what must hold does: what was left out cannot change it.
+    pub fn is_decided(&self, must: Must) -> bool {
+        let shown = match must {
+            Must::NotBeEmpty => self.holds(must),
+            Must::BeEmpty | Must::BeFull => !self.holds(must),
+        };
+        self.left_out == 0 || shown
     }
 
     /// The connection that speaks against it. That nothing at all is let through, no single one shows.
@@ -164,6 +182,7 @@ pub fn answer(
         some: Traffics::EMPTY,
         every: asked,
         conditional: Traffics::EMPTY,
+        left_out: 0,
         asked,
         allowed: None,
         refused: None,
@@ -195,6 +214,7 @@ pub fn answer(
     match (found, answer.pairs) {
         ([false, _], _) => Err(nobody::nobody(map.snapshot, &query.source, source)),
         ([_, false], _) => Err(nobody::nobody(map.snapshot, &query.destination, destination)),
+        (_, 0) if answer.left_out > 0 => Err(NoAnswer::TooMuch),
         (_, 0) if !inside => Err(NoAnswer::Outside),
         (_, 0) => Err(NoAnswer::NoPair),
         _ => Ok(answer),

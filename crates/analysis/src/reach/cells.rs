@@ -5,6 +5,7 @@
 
 use super::groups::Table;
 use super::traffic_set::{Line, TrafficId, Traffics};
+use crate::work::Work;
 
 /// What becomes of all traffic between two endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +30,9 @@ pub struct Cells {
     both: Table<(CellId, CellId), CellId>,
 }
 
+/// Steps to combine two cells and to remember what came of it, beside what their traffic takes.
+const BOTH: u64 = 100;
+
 /// More pairs than this are not remembered: they can be worked out again.
 const MOST_REMEMBERED: usize = 1 << 22;
 
@@ -46,8 +50,13 @@ impl CellId {
 impl Cells {
     /// With the two that are always there.
     pub fn new(line: Line) -> Self {
+        Cells::limited(line, Work::default())
+    }
+
+    /// The same with another limit to what may be worked out.
+    pub fn limited(line: Line, work: Work) -> Self {
         let mut cells = Cells {
-            traffics: Traffics::new(line),
+            traffics: Traffics::new(line, work),
             list: Vec::new(),
             ids: Table::default(),
             both: Table::default(),
@@ -72,6 +81,11 @@ impl Cells {
         self.list[id.0 as usize]
     }
 
+    /// What may still be worked out.
+    pub fn work(&mut self) -> &mut Work {
+        &mut self.traffics.work
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.list.len()
@@ -92,6 +106,7 @@ impl Cells {
         if let Some(known) = self.both.get(&(egress, ingress)) {
             return *known;
         }
+        self.traffics.work.take(BOTH);
         let (out, into) = (self.get(egress), self.get(ingress));
         let allow = self.traffics.and(out.allow, into.allow);
         let refused = self.traffics.and(out.allow, into.reject);

@@ -47,7 +47,7 @@ pub(super) fn classify(groups: &Groups<'_>, programs: &Programs) -> (Vec<Class>,
 
 /// A random number for each of many things, so that sums of different ones are different. Policies are written by others, who
 /// could choose them so that sums of numbers they know are the same: nobody knows these before the process runs.
-pub(super) fn mark(at: u64) -> u128 {
+pub(crate) fn mark(at: u64) -> u128 {
     static SECRETS: LazyLock<[u64; 2]> = LazyLock::new(|| {
         let random = RandomState::new();
         [random.hash_one(0), random.hash_one(1)]

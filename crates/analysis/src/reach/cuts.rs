@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use palisade_model::address::{Block, Family, next, previous};
-use palisade_model::group::Members;
+use palisade_model::group::{GroupName, Members};
 use palisade_model::policy::{Peer, Peers, TrafficMatch, TrafficMatches};
 use palisade_model::ranges::Ranges;
 use palisade_model::snapshot::Snapshot;
@@ -17,6 +17,8 @@ use super::traffic_set::Line;
 
 /// More intervals of source ports than this are not told apart.
 const MOST_SOURCES: usize = 1024;
+/// Nor are they where all that rules match would be more pieces than this, each in every interval: 8 bytes a piece.
+const MOST_PIECES: usize = 8_000_000;
 
 /// The boundaries of one or more snapshots.
 #[derive(Debug, Clone)]
@@ -47,7 +49,8 @@ impl Cuts {
                 found.range(group, group);
             }
         }
-        let coarse = found.sources.len() > MOST_SOURCES;
+        let pieces = found.sources.len().saturating_mul(found.matches);
+        let coarse = found.sources.len() > MOST_SOURCES || pieces > MOST_PIECES;
         let line = if coarse { Line::new([]) } else { Line::new(found.sources) };
         let (four, six) = found.starts.into_iter().partition(IpAddr::is_ipv4);
         Cuts { starts: [four, six], groups: found.groups, line, coarse }
@@ -102,27 +105,30 @@ struct Found {
     starts: BTreeSet<IpAddr>,
     sources: BTreeSet<u16>,
     groups: BTreeSet<IpAddr>,
+    /// How many protocols and ports rules list.
+    matches: usize,
 }
 
 impl Default for Found {
     fn default() -> Self {
         let starts = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()].into();
-        Found { starts, sources: BTreeSet::new(), groups: BTreeSet::new() }
+        Found { starts, sources: BTreeSet::new(), groups: BTreeSet::new(), matches: 0 }
     }
 }
 
 impl Found {
     fn snapshot(&mut self, snapshot: &Snapshot) {
         let mut names = false;
-        let mut seen = Table::default();
+        let (mut seen, mut groups) = (Table::default(), Table::default());
         for rule in snapshot.policies().iter().flat_map(|policy| &policy.rules) {
             if let Peers::Of(peers) = &rule.peers {
                 for peer in peers {
                     names |= matches!(peer, Peer::Names(_));
-                    self.peer(snapshot, peer, &mut seen);
+                    self.peer(snapshot, peer, &mut seen, &mut groups);
                 }
             }
             if let TrafficMatches::Of(matches) = &rule.traffic {
+                self.matches += matches.len();
                 matches.iter().for_each(|one| self.traffic(one));
             }
         }
@@ -131,11 +137,18 @@ impl Found {
         }
     }
 
-    /// Many rules name the same blocks: each counts once.
-    fn peer<'s>(&mut self, snapshot: &Snapshot, peer: &'s Peer, seen: &mut Table<&'s Block, ()>) {
+    /// Many rules name the same blocks and groups: each counts once.
+    fn peer<'s>(
+        &mut self,
+        snapshot: &Snapshot,
+        peer: &'s Peer,
+        seen: &mut Table<&'s Block, ()>,
+        groups: &mut Table<&'s GroupName, ()>,
+    ) {
         match peer {
             Peer::Addresses(block) if seen.insert(block, ()).is_some() => {}
             Peer::Addresses(block) => self.ranges(&Ranges::of([block])),
+            Peer::Group(group) if groups.insert(group, ()).is_some() => {}
             Peer::Group(group) => {
                 for member in snapshot.group(group).into_iter().flatten() {
                     if let Members::Addresses(blocks) = member {

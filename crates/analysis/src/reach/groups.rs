@@ -6,7 +6,7 @@
 
 mod asked;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::ops::Range;
 
@@ -250,10 +250,10 @@ impl<'s> Groups<'s> {
             return Vec::new();
         }
         let own = addresses.iter().filter(|address| Family::of(**address) == self.family);
-        let mut found: Vec<(u32, IpAddr)> = Vec::new();
+        let (mut found, mut known): (Vec<(u32, IpAddr)>, _) = (Vec::new(), BTreeSet::new());
         for address in own {
             let interval = number(cuts.interval_of(*address));
-            if !found.iter().any(|(known, _)| *known == interval) {
+            if known.insert(interval) {
                 found.push((interval, *address));
             }
         }

@@ -8,7 +8,7 @@ mod by_values;
 use std::rc::Rc;
 
 use palisade_model::address::{Block, Family};
-use palisade_model::group::Members;
+use palisade_model::group::{GroupName, Members};
 use palisade_model::label::Selector;
 use palisade_model::matching::Endpoint;
 use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, Subject};
@@ -36,6 +36,14 @@ pub enum Relative {
     Own,
 }
 
+/// Steps to compare an address with a name.
+const NAMED: u64 = 100;
+/// Steps for a run of groups that is sorted.
+const SPAN: u64 = 20;
+/// Steps to ask a group whether it is in a set, and for each requirement of the set.
+const ASKED: u64 = 20;
+const REQUIREMENT: u64 = 15;
+
 /// Looks up sets, each once.
 #[derive(Debug)]
 pub struct Lookup<'g, 's> {
@@ -51,6 +59,10 @@ pub struct Lookup<'g, 's> {
     labelled: Table<(&'s str, &'s str), Vec<usize>>,
     blocks: Table<&'s Block, Shared>,
     hosts: Table<&'s Selector, Shared>,
+    /// What the members of groups came to, as peers.
+    grouped: Table<&'s GroupName, Shared>,
+    /// Steps that looking took, not accounted for yet.
+    pub steps: u64,
     /// For each namespace the first one that has the same labels, of those that anything relative asks for.
     like: Vec<usize>,
 }
@@ -75,6 +87,8 @@ impl<'g, 's> Lookup<'g, 's> {
             labelled,
             blocks: Table::default(),
             hosts: Table::default(),
+            grouped: Table::default(),
+            steps: 0,
             like: by_values::like(groups.context.snapshot),
         }
     }
@@ -111,7 +125,7 @@ impl<'g, 's> Lookup<'g, 's> {
                 },
             }
         }
-        together(&found)
+        self.together(&found)
     }
 
     fn members(&mut self, members: &'s [Members], within: Option<&str>, found: &mut Vec<Shared>) {
@@ -147,6 +161,7 @@ impl<'g, 's> Lookup<'g, 's> {
                 Peer::Addresses(block) => found.push(self.block(block)),
                 Peer::Nodes(selector) => found.push(self.hosts(selector)),
                 Peer::Names(names) => {
+                    self.steps += NAMED * (snapshot.named_addresses().count() * names.len()) as u64;
                     let named = snapshot.named_addresses().filter(|at| snapshot.is_named(*at, names));
                     for address in named.filter(|at| Family::of(*at) == self.groups.family) {
                         let interval = number(self.cuts.interval_of(address));
@@ -154,23 +169,31 @@ impl<'g, 's> Lookup<'g, 's> {
                         found.push(in_any_order(self.groups.addressed(interval, interval)));
                     }
                 }
-                Peer::Group(group) => {
-                    for member in snapshot.group(group).unwrap_or_default() {
-                        match member {
-                            Members::Pods(set) => found.push(self.pods(set, relative_to)),
-                            Members::Nodes(selector) => found.push(self.hosts(selector)),
-                            Members::Addresses(blocks) => {
-                                found.extend(blocks.iter().map(|block| self.block(block)));
-                            }
-                            _ => {}
-                        }
-                    }
-                }
+                Peer::Group(group) => found.push(self.group(group)),
                 // A service is for who goes through it; what cannot be read is nobody.
                 Peer::Service(_) | Peer::Unknown(_) => {}
             }
         }
-        together(&found)
+        self.together(&found)
+    }
+
+    /// The members of a group, which are the same for everybody who names it: none of them is relative.
+    fn group(&mut self, group: &'s GroupName) -> Shared {
+        if let Some(known) = self.grouped.get(group) {
+            return Rc::clone(known);
+        }
+        let mut found = Vec::new();
+        for member in self.groups.context.snapshot.group(group).unwrap_or_default() {
+            match member {
+                Members::Pods(set) => found.push(self.pods(set, None)),
+                Members::Nodes(selector) => found.push(self.hosts(selector)),
+                Members::Addresses(blocks) => found.extend(blocks.iter().map(|block| self.block(block))),
+                _ => {}
+            }
+        }
+        let found = self.together(&found);
+        self.grouped.insert(group, Rc::clone(&found));
+        found
     }
 
     fn block(&mut self, block: &'s Block) -> Shared {
@@ -213,7 +236,9 @@ impl<'g, 's> Lookup<'g, 's> {
             Whose::Pods(sample, _) => self.groups.context.holds(set, sample, Endpoint::Pod(sample)),
             _ => false,
         };
-        in_order((0..self.groups.hosts().start).filter(own))
+        let found = in_order((0..self.groups.hosts().start).filter(own));
+        self.steps += ASKED * u64::from(self.groups.hosts().start);
+        found
     }
 
     /// The groups of pods in a set.
@@ -238,14 +263,21 @@ impl<'g, 's> Lookup<'g, 's> {
         let found = match &set.namespaces {
             Namespaces::Matching(selector) => {
                 let namespaces = self.matching(selector);
-                in_order(self.candidates(set, &namespaces).filter(|at| self.is_in(set, *at, None)))
+                self.held(set, &namespaces, None)
             }
-            _ => {
-                let candidates = self.candidates(set, own.as_slice());
-                in_order(candidates.filter(|at| self.is_in(set, *at, own)))
-            }
+            _ => self.held(set, own.as_slice(), own),
         };
         self.sets.insert(known, Rc::clone(&found));
+        found
+    }
+
+    /// The groups of these namespaces that are in a set, seen from a namespace.
+    fn held(&mut self, set: &'s PodSet, namespaces: &[usize], relative_to: Option<usize>) -> Shared {
+        let mut asked = 0_u64;
+        let candidates = self.candidates(set, namespaces).inspect(|_| asked += 1);
+        let found = in_order(candidates.filter(|at| self.is_in(set, *at, relative_to)));
+        self.steps += asked * (ASKED + REQUIREMENT * set.pods.requirements().len() as u64);
+        self.steps += ASKED * namespaces.len() as u64;
         found
     }
 
@@ -295,8 +327,21 @@ impl<'g, 's> Lookup<'g, 's> {
             Some(label) => self.labelled.get(&label).into_iter().flatten().copied().filter(matches).collect(),
             None => (0..namespaces.len()).filter(matches).collect(),
         };
+        self.steps += namespaces.len() as u64 * (ASKED + REQUIREMENT * selector.requirements().len() as u64);
         self.namespaces.insert(selector, Rc::clone(&found));
         found
+    }
+
+    /// Everybody who is in any of these.
+    fn together(&mut self, sets: &[Shared]) -> Shared {
+        match sets {
+            [] => Rc::new([]),
+            [only] => Rc::clone(only),
+            several => {
+                self.steps += SPAN * several.iter().map(|set| set.len() as u64).sum::<u64>();
+                spans(several.iter().flat_map(|set| set.iter().copied()).collect()).into()
+            }
+        }
     }
 
     fn namespace_named(&self, name: &str) -> Option<usize> {
@@ -357,15 +402,6 @@ fn in_any_order(groups: impl Iterator<Item = u32>) -> Shared {
 fn clipped(groups: &[(u32, u32)], start: u32, end: u32) -> Shared {
     let inside = groups.iter().filter(|(first, last)| start <= *last && *first < end);
     inside.map(|(first, last)| ((*first).max(start), (*last).min(end - 1))).collect()
-}
-
-/// Everybody who is in any of these.
-fn together(sets: &[Shared]) -> Shared {
-    match sets {
-        [] => Rc::new([]),
-        [only] => Rc::clone(only),
-        several => spans(several.iter().flat_map(|set| set.iter().copied()).collect()).into(),
-    }
 }
 
 /// Intervals in any order, put together.

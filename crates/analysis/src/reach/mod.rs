@@ -38,6 +38,7 @@ use palisade_model::policy::{Direction, Peers};
 use palisade_model::snapshot::Snapshot;
 
 use cells::{CellId, Cells};
+pub(crate) use classes::mark;
 use classes::{classify, of_classes};
 use cuts::Cuts;
 use groups::{DestinationId, Groups, Whose, number};
@@ -58,6 +59,9 @@ pub struct Class {
     /// The programs of it, by direction.
     programs: [u32; 2],
 }
+
+/// Steps to ask whether a rule would be about somebody who is not there.
+const SUPPOSED: u64 = 40;
 
 /// All pairs of endpoints of one family of addresses.
 #[derive(Debug)]
@@ -89,7 +93,8 @@ pub struct Reason {
 // === impl Reach ===
 
 impl<'s> Reach<'s> {
-    /// Works it out. Whoever compares several shares the cuts and the cells.
+    /// Works it out. Whoever compares several shares the cuts and the cells, and their work: half of what is left may be
+    /// used up here, the rest is for those who ask. What is too much is not known ([`is_known`](Reach::is_known)).
     pub fn new(
         snapshot: &'s Snapshot,
         options: &Options,
@@ -97,6 +102,7 @@ impl<'s> Reach<'s> {
         cuts: &Cuts,
         cells: &mut Cells,
     ) -> Self {
+        let kept = cells.work().share(2);
         let context = Context { snapshot, options: *options };
         let groups = Groups::new(context, family, cuts);
         let programs = Programs::new(&groups, Lookup::new(&groups, cuts), cells);
@@ -125,6 +131,7 @@ impl<'s> Reach<'s> {
             });
             reach.rows[at] = rows;
         }
+        cells.work().put_back(kept);
         reach
     }
 
@@ -213,6 +220,7 @@ impl<'s> Reach<'s> {
             let rule = &context.snapshot.policies()[at.policy].rules[at.rule];
             matches!(rule.peers, Peers::Any) || context.unknown(rule).is_some()
         };
+        cells.work().take(SUPPOSED * program.rules.len() as u64);
         let meant = |held: &Held| anybody(held.at) || names(held.at);
         let active: Vec<u32> =
             (0..).zip(&program.rules).filter(|(_, held)| meant(held)).map(|(at, _)| at).collect();
@@ -243,6 +251,22 @@ impl<'s> Reach<'s> {
     pub fn row(&self, direction: Direction, class: u32) -> &Row {
         let program = self.classes[class as usize].programs[direction as usize];
         &self.rows[direction as usize][program as usize]
+    }
+
+    /// Whether all that is said about a class is known, in both directions. What would have been too much work is not: then
+    /// it has no rules here, and its rows say nothing.
+    pub fn is_known(&self, class: u32) -> bool {
+        Direction::BOTH.into_iter().all(|direction| self.row(direction, class).is_known())
+    }
+
+    /// Whether everything is known about everybody.
+    pub fn is_complete(&self) -> bool {
+        self.rows.iter().flatten().all(Row::is_known)
+    }
+
+    /// Whether all is known about a pod or a node, by each of its addresses.
+    pub fn knows(&self, who: Who) -> bool {
+        self.classes_of(who).all(|(class, _)| self.is_known(class))
     }
 
     /// Which row a class has; classes with the same number say the same.

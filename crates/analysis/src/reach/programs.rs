@@ -40,7 +40,15 @@ pub struct Program {
     pub union: usize,
     /// Whether some policy isolates these endpoints.
     pub isolated: bool,
+    /// Whether it is complete. One that would have been too much work has no rules, and nothing is known about what it
+    /// says.
+    pub known: bool,
 }
+
+/// Steps to look up a rule of a program and to keep it: 40 bytes each, so that it is memory that runs out first.
+const HELD: u64 = 400;
+/// Steps to hand a rule to a group.
+const HANDED: u64 = 80;
 
 /// A rule of a program.
 #[derive(Debug, Clone, Copy)]
@@ -126,6 +134,8 @@ struct Builder<'b, 'g, 's> {
     /// Whom subjects mean, by where they are kept.
     meant: Table<*const Subject, Shared>,
     collected: [Vec<Collected>; 2],
+    /// Whether sorting rules by whom they apply to was too much work: then nothing is known about anybody.
+    unsorted: bool,
     peer_ids: Table<Shared, PeerSetId>,
     peer_sets: Vec<Spans>,
     /// What a rule's peers came to, by the namespace if they are relative to it.
@@ -143,6 +153,24 @@ fn rule_numbers(context: &Context<'_>) -> Vec<u32> {
         first += number(policy.rules.len());
     }
     numbers
+}
+
+// === impl Program ===
+
+impl Program {
+    /// A program that would have been too much work.
+    fn unknown() -> Self {
+        Program { rules: Vec::new(), tiers: 0, union: 0, isolated: false, known: false }
+    }
+}
+
+// === impl Collected ===
+
+impl Collected {
+    /// Whether no rule is about the group and no policy isolates it.
+    fn says_nothing(&self) -> bool {
+        self.rules.is_empty() && !self.isolated
+    }
 }
 
 // === impl Programs ===
@@ -168,6 +196,7 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
             facts: Vec::new(),
             meant: Table::default(),
             collected: [(); 2].map(|()| vec![Collected::default(); groups.len()]),
+            unsorted: false,
             peer_ids: Table::default(),
             peer_sets: Vec::new(),
             peers_of: Table::default(),
@@ -190,7 +219,17 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
             let at = direction as usize;
             let collected = std::mem::take(&mut self.collected[at]);
             let mut known: Table<Collected, u32> = Table::default();
+            let mut unknown: Option<u32> = None;
             for (group, mut collected) in (0..).zip(collected) {
+                let outside = self.groups.outside().contains(&group);
+                if (self.unsorted && !outside) || (self.is_spent() && !collected.says_nothing()) {
+                    let id = *unknown.get_or_insert_with(|| {
+                        list[at].push(Program::unknown());
+                        number(list[at].len()) - 1
+                    });
+                    of_group[at].push(id);
+                    continue;
+                }
                 self.complete(&mut collected, group, direction);
                 let id = match known.get(&collected) {
                     Some(id) => *id,
@@ -229,9 +268,23 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
     }
 
     fn program(&mut self, collected: &Collected) -> Program {
-        let rules = collected.rules.iter().flat_map(|(first, end)| *first..*end);
-        let rules = rules.map(|rule| self.held(rule, collected)).collect();
-        Program { rules, tiers: collected.tiers, union: collected.union, isolated: collected.isolated }
+        let mut rules = Vec::new();
+        for rule in collected.rules.iter().flat_map(|(first, end)| *first..*end) {
+            if self.is_spent() {
+                return Program::unknown();
+            }
+            rules.push(self.held(rule, collected));
+            self.cells.work().take(HELD);
+        }
+        let Collected { tiers, union, isolated, .. } = *collected;
+        Program { rules, tiers, union, isolated, known: true }
+    }
+
+    /// Whether there is no more work to be done, with all that looking up took.
+    fn is_spent(&mut self) -> bool {
+        let steps = std::mem::take(&mut self.lookup.steps);
+        self.cells.work().take(steps);
+        self.cells.work().is_spent()
     }
 
     fn held(&mut self, id: u32, collected: &Collected) -> Held {

@@ -16,7 +16,13 @@ use super::traffic_set::{TrafficId, Traffics};
 
 /// For every class, in runs: the first class of each run, and what all of it gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row(Box<[(u32, CellId)]>);
+pub struct Row {
+    runs: Box<[(u32, CellId)]>,
+    known: bool,
+}
+
+/// Steps to ask a rule of a combination, beside what its traffic takes.
+const ASKED: u64 = 40;
 
 /// Who decided about some traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,13 +51,23 @@ pub(super) struct Runner<'r> {
 impl Row {
     /// What a class gets.
     pub fn at(&self, class: u32) -> CellId {
-        let after = self.0.partition_point(|(first, _)| *first <= class);
-        self.0[after.saturating_sub(1)].1
+        let after = self.runs.partition_point(|(first, _)| *first <= class);
+        self.runs[after.saturating_sub(1)].1
     }
 
     /// The runs: the first class, and what all up to the next run get.
     pub fn runs(&self) -> &[(u32, CellId)] {
-        &self.0
+        &self.runs
+    }
+
+    /// Whether what it says is so. A row that would have been too much work says that nobody gets anything.
+    pub fn is_known(&self) -> bool {
+        self.known
+    }
+
+    /// A row that would have been too much work.
+    fn unknown() -> Self {
+        Row { runs: [(0, CellId::NOTHING)].into(), known: false }
     }
 }
 
@@ -77,6 +93,7 @@ impl Runner<'_> {
         destination: DestinationId,
         mut decided: impl FnMut(Decider, TrafficId),
     ) -> CellId {
+        self.cells.work().take(ASKED * (active.len() as u64 + 1));
         let mut state = State { undecided: Traffics::ALL, allow: Traffics::EMPTY, reject: Traffics::EMPTY };
         let at = |rule: &u32| *rule as usize;
         let tiers = active.partition_point(|rule| at(rule) < program.tiers);

@@ -7,9 +7,12 @@
 
 mod line;
 
+use std::sync::Arc;
+
 use palisade_model::traffic::Protocol;
 
 use super::groups::Table;
+use crate::work::Work;
 pub use line::Line;
 use line::index;
 
@@ -21,7 +24,7 @@ pub const PROTOCOLS: [Protocol; 5] =
 
 /// A set of traffic: intervals, sorted, none touching another.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TrafficSet(Box<[(u32, u32)]>);
+pub struct TrafficSet(Arc<[(u32, u32)]>);
 
 /// An interned set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,7 +39,14 @@ pub struct Traffics {
     and: Remembered,
     or: Remembered,
     minus: Remembered,
+    /// What may still be worked out, by everything that shares the sets.
+    pub work: Work,
 }
+
+/// Steps of one operation beside those for each interval.
+const OPERATION: u64 = 100;
+/// Steps for each interval that is kept. It is memory that runs out first: 8 bytes each.
+const KEPT: u64 = 80;
 
 /// What came of pairs of sets.
 type Remembered = Table<(TrafficId, TrafficId), TrafficId>;
@@ -78,7 +88,7 @@ impl TrafficSet {
 
     /// What is in either.
     pub fn or(&self, other: &Self) -> Self {
-        TrafficSet::of(self.0.iter().chain(&other.0).copied().collect())
+        TrafficSet::of(self.0.iter().chain(&*other.0).copied().collect())
     }
 
     /// What is in both.
@@ -150,7 +160,7 @@ impl Traffics {
     pub const ALL: TrafficId = TrafficId(1);
 
     /// With the two that are always there.
-    pub fn new(line: Line) -> Self {
+    pub fn new(line: Line, work: Work) -> Self {
         let all = line.all();
         let mut traffics = Traffics {
             line,
@@ -159,6 +169,7 @@ impl Traffics {
             and: Table::default(),
             or: Table::default(),
             minus: Table::default(),
+            work,
         };
         traffics.intern(TrafficSet::default());
         traffics.intern(all);
@@ -186,6 +197,7 @@ impl Traffics {
             return *id;
         }
         let id = TrafficId(u32::try_from(self.sets.len()).unwrap_or(u32::MAX));
+        self.work.take(OPERATION + KEPT * set.0.len() as u64);
         self.sets.push(set.clone());
         self.ids.insert(set, id);
         id
@@ -208,6 +220,7 @@ impl Traffics {
         if let Some(known) = self.and.get(&key) {
             return *known;
         }
+        self.work.take(cost(self.set(a), self.set(b)));
         let set = self.set(a).and(self.set(b));
         let id = self.intern(set);
         remember(&mut self.and, key, id);
@@ -226,6 +239,7 @@ impl Traffics {
         if let Some(known) = self.or.get(&key) {
             return *known;
         }
+        self.work.take(cost(self.set(a), self.set(b)));
         let set = self.set(a).or(self.set(b));
         let id = self.intern(set);
         remember(&mut self.or, key, id);
@@ -243,11 +257,17 @@ impl Traffics {
         if let Some(known) = self.minus.get(&(a, b)) {
             return *known;
         }
+        self.work.take(cost(self.set(a), self.set(b)));
         let set = self.set(a).minus(self.set(b));
         let id = self.intern(set);
         remember(&mut self.minus, (a, b), id);
         id
     }
+}
+
+/// What an operation on two sets takes.
+fn cost(a: &TrafficSet, b: &TrafficSet) -> u64 {
+    OPERATION + 2 * (a.0.len() + b.0.len()) as u64
 }
 
 fn remember(known: &mut Remembered, key: (TrafficId, TrafficId), id: TrafficId) {

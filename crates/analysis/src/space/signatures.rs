@@ -42,6 +42,9 @@ struct Undecided {
     next: usize,
 }
 
+/// Looks whether a part meets a predicate that take as long as a step.
+const LOOKS: u64 = 1;
+
 // === impl Space ===
 
 impl Space {
@@ -49,16 +52,44 @@ impl Space {
     /// pod that could exist has exactly one of them. Ordered by their members: what is in the first predicate comes
     /// first, and what is in none last.
     pub fn signatures(&self, predicates: &[&Predicate], limit: usize) -> Result<Vec<Signature>, TooMany> {
+        self.list(predicates, limit, &mut Steps(self.steps), u64::MAX)
+    }
+
+    /// The same with steps that several questions share, of which looking at what is plain takes some, too.
+    pub fn signatures_within(
+        &self,
+        predicates: &[&Predicate],
+        limit: usize,
+        left: &mut u64,
+    ) -> Result<Vec<Signature>, TooMany> {
+        let mut steps = Steps(*left);
+        let found = self.list(predicates, limit, &mut steps, LOOKS * *left);
+        let looked = found.as_ref().map_or(limit, Vec::len) * predicates.len();
+        *left = match found {
+            Err(TooMany::Steps) => 0,
+            _ => steps.0.saturating_sub(looked as u64 / LOOKS),
+        };
+        found
+    }
+
+    fn list(
+        &self,
+        predicates: &[&Predicate],
+        limit: usize,
+        steps: &mut Steps,
+        mut looks: u64,
+    ) -> Result<Vec<Signature>, TooMany> {
         let problem = Problem::new(self, predicates.to_vec());
-        let mut steps = Steps(self.steps);
         let everybody = problem.everybody();
-        let Some(witness) = problem.find(&everybody, &mut steps)? else { return Ok(Vec::new()) };
+        let Some(witness) = problem.find(&everybody, steps)? else { return Ok(Vec::new()) };
         let members = Bits::none(problem.len());
         let open = (0..problem.len()).collect();
         let mut undecided = vec![Undecided { part: everybody, members, witness, open, next: 0 }];
         let mut found: Vec<Signature> = Vec::new();
         while let Some(next) = undecided.pop() {
-            found.push(self.decide(&problem, next, &mut undecided, &mut steps)?);
+            let open = (next.open.len() - next.next) as u64;
+            looks = looks.checked_sub(open).ok_or(TooMany::Steps)?;
+            found.push(self.decide(&problem, next, &mut undecided, steps)?);
             // Whatever is undecided leads to one more at least.
             if found.len() + undecided.len() > limit {
                 return Err(TooMany::Signatures);

@@ -147,10 +147,13 @@ fn nest_group(header: &Header, new: &Node<'_>, world: &World, reader: &mut Reade
         let message = format!("cannot set childGroups for {}, who has {parents} parents", full(&header.name));
         reader.report(&codes::GROUP_NESTING, &path, message);
     }
+    let mut nested: BTreeMap<&str, usize> = BTreeMap::new();
+    for loaded in siblings() {
+        nested.entry(&loaded.key.name).or_insert(children_of(loaded).len());
+    }
     for (index, child) in children.iter().enumerate() {
         let Some(child) = child.as_str() else { continue };
-        let nested =
-            siblings().find(|loaded| loaded.key.name == child).map_or(0, |child| children_of(child).len());
+        let nested = nested.get(child).copied().unwrap_or(0);
         if nested > 0 {
             reader.report(&codes::GROUP_NESTING, &path.index(index), nesting(&full(child), nested));
         }

@@ -17,7 +17,7 @@ pub enum TrafficMatches {
 }
 
 /// One alternative for the traffic.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TrafficMatch {
     /// A protocol and a range of destination ports.
     Ports(Protocol, PortRange),
@@ -35,7 +35,7 @@ pub enum TrafficMatch {
 }
 
 /// The destination port of a connection, by number or by name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PortMatch {
     /// As [`TrafficMatch::Ports`].
     Numbers(Protocol, PortRange),

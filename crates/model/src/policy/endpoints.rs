@@ -74,7 +74,7 @@ pub enum Peers {
 }
 
 /// One alternative for the other end.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Peer {
     /// Pods.
     Pods(PodSet),

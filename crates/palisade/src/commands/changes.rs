@@ -1,6 +1,6 @@
 //! What a change of objects opens and closes, as `palisade diff` computes it, in the few words of a log line.
 //!
-//! The number of pairs that are looked at is bounded, and so is the time that a command waits for it ([`within`]).
+//! The work is bounded, and so is the time that a command waits for it ([`within`]).
 
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
@@ -8,11 +8,12 @@ use std::time::Duration;
 use palisade_analysis::diff::grouped;
 use palisade_analysis::map::{Level, connections};
 use palisade_analysis::reach::cells::Cells;
+use palisade_analysis::work::Work;
 use palisade_model::options::Options;
 use palisade_model::snapshot::Objects;
 
 use super::comparison::{Comparison, Sides};
-use super::reading::many_source_ports;
+use super::reading::{left_out, many_source_ports, stopped, unproven};
 use crate::cli::Families;
 use crate::print::diff::{Facts, beyond, ends};
 use crate::print::style::Look;
@@ -27,8 +28,6 @@ pub struct Changes {
     pub notes: Vec<String>,
 }
 
-/// How many pairs of workloads that differ are looked at. A policy that isolates one workload of 10,000 changes 20,000.
-const MOST_PAIRS: usize = 100_000;
 /// How many items of a change are listed in a line.
 const LISTED: usize = 6;
 /// How long a command that prints a change waits for the comparison.
@@ -37,13 +36,12 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 /// Compares two sets of objects.
 pub fn between(before: Objects, after: Objects) -> Changes {
     let sides = Sides::new(before, after);
-    let mut cells = Cells::new(sides.cuts.line().clone());
+    let mut cells = Cells::limited(sides.cuts.line().clone(), Work::default());
     let how = Comparison {
         options: Options::default(),
         level: Level::Workloads,
         family: Families::Auto,
         ignore_self: false,
-        most_pairs: Some(MOST_PAIRS),
     };
     let (diff, select, findings) = sides.findings(&how, &mut cells);
     let mut changes = Changes::default();
@@ -70,11 +68,8 @@ pub fn between(before: Objects, after: Objects) -> Changes {
         changes.notes.extend(beyond(&facts));
     }
     changes.notes.extend(many_source_ports(&sides.cuts).map(|limit| limit.message));
-    if findings.stopped {
-        changes
-            .notes
-            .push(format!("only the first {MOST_PAIRS} pairs of workloads that differ are looked at"));
-    }
+    let limits = [left_out(&diff.left_out), stopped(findings.unseen), facts.beyond.proof.and_then(unproven)];
+    changes.notes.extend(limits.into_iter().flatten().map(|limit| limit.message));
     changes
 }
 

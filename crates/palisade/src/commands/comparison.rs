@@ -38,8 +38,6 @@ pub struct Comparison {
     pub family: Families,
     /// Without what workloads send themselves.
     pub ignore_self: bool,
-    /// The number of pairs after which to stop, if there are too many to look at.
-    pub most_pairs: Option<usize>,
 }
 
 // === impl Sides ===
@@ -62,7 +60,7 @@ impl Sides {
         let cuts = &self.cuts;
         let diff = Diff::new(&self.before, &self.after, &how.options, how.level, cuts, cells);
         let families = families(how.family, [&diff.before, &diff.after], cuts);
-        let mut select = Select { ignore_self: how.ignore_self, families, most_pairs: how.most_pairs };
+        let mut select = Select { ignore_self: how.ignore_self, families };
         let findings = match how.family {
             Families::Auto => Findings::of_either_family(&diff, &mut select, cuts, cells),
             _ => Findings::of(&diff, &select, cuts, cells),

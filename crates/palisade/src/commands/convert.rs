@@ -52,6 +52,7 @@ pub fn run(arguments: &ConvertArgs, color: ColorChoice) -> Outcome {
             refusal.field,
             refusal.message
         )),
+        Err(failure @ Failure::Unproven(_)) => fail(text!("{failure}: nothing is printed")),
         Err(failure @ Failure::Differs(_)) => {
             fail(text!("{failure}{NL}  this is a bug, please report it: nothing is printed"))
         }

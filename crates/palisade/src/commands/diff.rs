@@ -10,7 +10,7 @@ use palisade_model::snapshot::Objects;
 
 use super::comparison::{Comparison, Sides};
 use super::explain::names;
-use super::reading::{add_names, evaluation, level, many_source_ports};
+use super::reading::{add_names, evaluation, left_out, level, many_source_ports, stopped, unproven, work};
 use super::reservations::{reservations, weighty};
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
@@ -68,18 +68,21 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
             }
         }
     }
-    let mut cells = Cells::new(compared.cuts.line().clone());
+    let limit = work(sides.iter().map(|side| &side.input));
+    let mut cells = Cells::limited(compared.cuts.line().clone(), limit);
     let how = Comparison {
         options,
         level: level(&arguments.reading),
         family: arguments.reading.family,
         ignore_self: arguments.reading.ignore_self,
-        most_pairs: None,
     };
     let (diff, select, findings) = compared.findings(&how, &mut cells);
     problems.extend(many_source_ports(&compared.cuts));
-    let err = reservations(&problems, errors);
+    problems.extend(left_out(&diff.left_out));
+    problems.extend(stopped(findings.unseen));
     let beyond = compared.beyond(&findings);
+    problems.extend(beyond.proof.and_then(unproven));
+    let err = reservations(&problems, errors);
     let [first, second] = sides;
     let facts = Facts {
         diff: &diff,
@@ -104,5 +107,11 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
         FailOn::Closed => closed,
         FailOn::Any => opened || closed,
     };
-    Ok(Outcome { out, err, code: if failed { NO } else { YES } })
+    // Where nothing was found, it may be in what was left out.
+    let code = match (failed, facts.is_complete()) {
+        (true, _) => NO,
+        (false, true) => YES,
+        (false, false) => UNANSWERED,
+    };
+    Ok(Outcome { out, err, code })
 }

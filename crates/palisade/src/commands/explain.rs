@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use palisade_analysis::lint::dangling;
+use palisade_dialects::codes;
 use palisade_engine::Engine;
+use palisade_model::diagnostic::Diagnostic;
 use palisade_model::evaluate::evaluate;
 use palisade_model::flow::{Flow, FlowPattern};
 use palisade_model::options::Options;
@@ -26,6 +28,8 @@ use crate::print::text::{NL, Text};
 
 /// From so many connections on, an index of the rules is made first.
 const MANY: usize = 64;
+/// Peers, protocols and ports that are looked at for the connections of one question: some seconds.
+const MOST_WEIGHT: u64 = 300_000_000;
 /// How many connections of one question are listed beside the one that is explained.
 const LISTED: usize = 10;
 /// The same for programs.
@@ -82,7 +86,24 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
         (None, Some(verdicts)) => verdicts.verdict(flow),
         (None, None) => evaluate(&snapshot, flow, &options).verdict,
     };
-    let answers: Vec<(&Flow, Verdict)> = flows.iter().map(|flow| (flow, verdict(flow))).collect();
+    let mut left = MOST_WEIGHT;
+    let affordable = |flow: &&Flow| {
+        let weight = verdicts.as_ref().map_or(0, |verdicts| verdicts.weight(flow));
+        let affords = left > 0;
+        left = left.saturating_sub(weight);
+        affords
+    };
+    let answers: Vec<(&Flow, Verdict)> =
+        flows.iter().take_while(affordable).map(|flow| (flow, verdict(flow))).collect();
+    let unjudged = flows.len() - answers.len();
+    if unjudged > 0 {
+        let message = format!(
+            "left out {} of {}: judging them takes too much work",
+            plural(unjudged, "flow"),
+            flows.len()
+        );
+        input.found.push(Diagnostic::new(&codes::WORK, message));
+    }
     // A refusal is what people ask about: it is explained first.
     let first = answers.iter().position(|(_, verdict)| *verdict != Verdict::Allow).unwrap_or(0);
     let evaluation = evaluate(&snapshot, answers[first].0, &options);
@@ -92,7 +113,12 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
             "the index says {index}, the plain evaluator {plain}: this is a bug, please report it"
         ));
     }
-    let code = if evaluation.verdict == Verdict::Allow { YES } else { NO };
+    // Where all that were judged are allowed, one of the others may not be.
+    let code = match (evaluation.verdict, unjudged) {
+        (Verdict::Allow, 0) => YES,
+        (Verdict::Allow, _) => UNANSWERED,
+        _ => NO,
+    };
     let mut others = answers;
     others.remove(first);
 
@@ -106,7 +132,7 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
             let mut explanation = Explanation::new(&snapshot, &evaluation);
             let other = |(flow, verdict): &(&Flow, Verdict)| OtherFlow::new(&snapshot, flow, *verdict);
             explanation.others = others.iter().take(LISTED_IN_JSON).map(other).collect();
-            explanation.others_left_out = others.len().saturating_sub(LISTED_IN_JSON);
+            explanation.others_left_out = others.len().saturating_sub(LISTED_IN_JSON) + unjudged;
             explanation.input_problems = weighty(&input.found).map(json::Diagnostic::from).collect();
             explanation.other_family =
                 other_family.map(|(flow, _, verdict)| OtherFlow::new(&snapshot, &flow, verdict));

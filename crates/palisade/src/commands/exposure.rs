@@ -10,7 +10,7 @@ use palisade_model::snapshot::Snapshot;
 
 use super::explain::names;
 use super::map::{focus, namespaces};
-use super::reading::{add_names, evaluation, families, level, many_source_ports};
+use super::reading::{add_names, evaluation, families, left_out, level, many_source_ports, stopped, work};
 use super::reservations::{reservations, weighty};
 use super::{UNANSWERED, YES};
 use crate::Outcome;
@@ -46,10 +46,11 @@ fn answer(arguments: &ExposureArgs, color: ColorChoice, errors: Look) -> Result<
     read.found.extend(dangling(&snapshot));
     let cuts = Cuts::of([&snapshot]);
     read.found.extend(many_source_ports(&cuts));
-    let warnings = reservations(&read.found, errors);
-    let mut cells = Cells::new(cuts.line().clone());
+    let mut cells = Cells::limited(cuts.line().clone(), work([&read]));
     let level = level(&arguments.reading);
     let map = Map::new(&snapshot, &options, level, &cuts, &mut cells);
+    read.found.extend(left_out(&map.left_out));
+    let mut warnings = reservations(&read.found, errors);
     let wanted = families(arguments.reading.family, [&map], &cuts);
     // Whoever is missed may have been lost while reading.
     let meant = meant(&map, arguments).map_err(|message| match warnings.is_empty() {
@@ -64,7 +65,15 @@ fn answer(arguments: &ExposureArgs, color: ColorChoice, errors: Look) -> Result<
     let mut exposure = Exposure::new(&map);
     let look = Look::stdout(color);
     let (mut out, mut rows) = (Text::new(), Vec::new());
-    for workload in meant {
+    let mut complete = map.left_out.is_empty();
+    for (at, workload) in meant.iter().copied().enumerate() {
+        if cells.work().is_spent() {
+            let stopped = stopped(meant.len() - at);
+            warnings.push(&reservations(stopped.as_slice(), errors));
+            read.found.extend(stopped);
+            complete = false;
+            break;
+        }
         if arguments.output == ExposureOutput::Text {
             out.push(&heading(&map.workloads[workload].name, look));
         }
@@ -80,7 +89,7 @@ fn answer(arguments: &ExposureArgs, color: ColorChoice, errors: Look) -> Result<
         let input_problems = weighty(&read.found).map(json::Diagnostic::from).collect();
         out = json::print(&Document { exposure: rows, input_problems });
     }
-    Ok(Outcome { out, err: warnings, code: YES })
+    Ok(Outcome { out, err: warnings, code: if complete { YES } else { UNANSWERED } })
 }
 
 /// The workloads that are asked about, by their places: as with `palisade map`.

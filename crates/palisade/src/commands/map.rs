@@ -16,7 +16,7 @@ use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 
 use super::explain::names;
-use super::reading::{add_names, evaluation, families, level, many_source_ports};
+use super::reading::{add_names, evaluation, families, left_out, level, many_source_ports, stopped, work};
 use super::reservations::{reservations, weighty};
 use super::{UNANSWERED, YES};
 use crate::Outcome;
@@ -70,9 +70,10 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
     input.found.extend(dangling(&snapshot));
     let cuts = Cuts::of([&snapshot]);
     input.found.extend(many_source_ports(&cuts));
-    let mut cells = Cells::new(cuts.line().clone());
+    let mut cells = Cells::limited(cuts.line().clone(), work([&input]));
     let level = level(&arguments.reading);
     let map = Map::new(&snapshot, &options, level, &cuts, &mut cells);
+    input.found.extend(left_out(&map.left_out));
     let place = input::describe(&paths);
     // Whoever is missed may have been lost while reading.
     let missed = |message: Text| match reservations(&input.found, errors) {
@@ -125,6 +126,11 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
         Some(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(text!("cannot write the answer: {error}"))
         }
-        _ => Ok(Outcome { out: Text::new(), err: Text::new(), code: YES }),
+        _ => {
+            let stopped = stopped(telling.left_out);
+            let complete = map.left_out.is_empty() && stopped.is_none();
+            let code = if complete { YES } else { UNANSWERED };
+            Ok(Outcome { out: Text::new(), err: reservations(stopped.as_slice(), errors), code })
+        }
     }
 }

@@ -3,9 +3,10 @@
 use palisade_analysis::diff::{Beyond, Diff, Findings, Select, policies_of};
 use palisade_analysis::lint::dangling;
 use palisade_analysis::map::{Level, Map, with_ingress_controller};
-use palisade_analysis::query::{Must, NoAnswer, Query, QueryError, answer};
+use palisade_analysis::query::{Must, NoAnswer, Query, QueryError, TOO_MUCH, answer};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
+use palisade_analysis::work::Work;
 use palisade_model::address::Family;
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::evaluate::evaluate;
@@ -37,6 +38,8 @@ struct Telling<'a> {
     document: Document,
     /// Why something has no answer.
     failures: Vec<Text>,
+    /// How large the manifests are.
+    bytes: usize,
 }
 
 pub fn run(arguments: &QueryArgs, color: ColorChoice) -> Outcome {
@@ -58,7 +61,7 @@ fn asked(arguments: &QueryArgs, color: ColorChoice, errors: Look) -> Result<Outc
         );
     }
     let options = evaluation(&arguments.reading)?;
-    let (objects, mut found) = world(&arguments.input.files, arguments)?;
+    let (objects, mut found, bytes) = world(&arguments.input.files, arguments)?;
     let snapshot = Snapshot::new(objects.clone());
     found.extend(dangling(&snapshot));
     found.extend(many_source_ports(&Cuts::of([&snapshot])));
@@ -75,6 +78,7 @@ fn asked(arguments: &QueryArgs, color: ColorChoice, errors: Look) -> Result<Outc
             input_problems: weighty(&found).map(json::Diagnostic::from).collect(),
         },
         failures: Vec::new(),
+        bytes,
     };
     telling.queries(&snapshot);
     for (paths, how) in [(&arguments.within, "within"), (&arguments.equals, "equals")] {
@@ -82,10 +86,10 @@ fn asked(arguments: &QueryArgs, color: ColorChoice, errors: Look) -> Result<Outc
             continue;
         }
         match world(paths, arguments) {
-            Ok((other, found)) => {
+            Ok((other, found, bytes)) => {
                 warnings.push(&reservations(&found, errors));
                 telling.document.input_problems.extend(weighty(&found).map(json::Diagnostic::from));
-                telling.compare(&objects, &other, how);
+                telling.compare(&objects, (&other, bytes), how);
             }
             Err(refusal) => telling.failures.push(refusal),
         }
@@ -103,8 +107,8 @@ fn asked(arguments: &QueryArgs, color: ColorChoice, errors: Look) -> Result<Outc
     Ok(Outcome { out, err: text!("{}{warnings}", failed(&failures, errors)), code })
 }
 
-/// The cluster of some paths, and what was found while reading.
-fn world(paths: &[String], arguments: &QueryArgs) -> Result<(Objects, Vec<Diagnostic>), Text> {
+/// The cluster of some paths, what was found while reading, and how many bytes that were.
+fn world(paths: &[String], arguments: &QueryArgs) -> Result<(Objects, Vec<Diagnostic>, usize), Text> {
     let names = names(&arguments.dns)?;
     let mut read = input::read(paths);
     if let Some(refusal) = read.refusal() {
@@ -112,7 +116,8 @@ fn world(paths: &[String], arguments: &QueryArgs) -> Result<(Objects, Vec<Diagno
     }
     let mut objects = input::world(&mut read, arguments.thorium).into_objects();
     add_names(&mut objects, &names);
-    Ok((objects, read.found))
+    let bytes = read.sources.iter().map(|source| source.text().len()).sum();
+    Ok((objects, read.found, bytes))
 }
 
 // === impl Telling ===
@@ -124,7 +129,7 @@ impl Telling<'_> {
             return;
         }
         let cuts = Cuts::of([snapshot]);
-        let mut cells = Cells::new(cuts.line().clone());
+        let mut cells = Cells::limited(cuts.line().clone(), Work::for_input(self.bytes));
         let map = Map::new(snapshot, &self.options, Level::Pods, &cuts, &mut cells);
         // What must never be let through must not be over either family, whoever speaks of it.
         let wanted = match self.arguments.reading.family {
@@ -147,6 +152,10 @@ impl Telling<'_> {
                     continue;
                 }
             };
+            if query.must.is_some_and(|must| !found.is_decided(must)) {
+                self.fail(text, &Text::own(TOO_MUCH));
+                continue;
+            }
             let fails = query.must.filter(|must| !found.holds(*must));
             self.document.holds &= fails.is_none();
             let against = fails.and_then(|must| Some((must, found.counterexample(must)?)));
@@ -188,7 +197,7 @@ impl Telling<'_> {
 
     /// Whether one set lets through nothing that the other does not, or the same. Where it seems so, pods that are not
     /// there are asked about, too: where there are none, they are the answer.
-    fn compare(&mut self, own: &Objects, other: &Objects, how: &'static str) {
+    fn compare(&mut self, own: &Objects, (other, bytes): (&Objects, usize), how: &'static str) {
         let (arguments, look) = (self.arguments, self.look);
         let policies = [other, own].map(policies_of);
         let [before, after] = [other, own].map(|objects| {
@@ -197,7 +206,7 @@ impl Telling<'_> {
             Snapshot::new(objects)
         });
         let cuts = Cuts::of([&before, &after]);
-        let mut cells = Cells::new(cuts.line().clone());
+        let mut cells = Cells::limited(cuts.line().clone(), Work::for_input(self.bytes + bytes));
         let level = level(&arguments.reading);
         let diff = Diff::new(&before, &after, &self.options, level, &cuts, &mut cells);
         let select = Select {
@@ -220,11 +229,22 @@ impl Telling<'_> {
         }
         let potential = beyond.first();
         let differs = beyond.opens(&diff) || beyond.closes(&diff);
-        let holds = findings.opened + findings.closed == 0 && !differs;
+        let same = findings.opened + findings.closed == 0 && !differs;
+        // Where there is nobody, it is pods that could be there that count.
+        let compared = beyond.proof.is_none_or(|proof| proof.is_complete()) || !diff.is_about_nobody();
+        let complete = diff.left_out.is_empty() && findings.unseen == 0 && compared;
+        let holds = same && complete;
         let paths = if within { &arguments.within } else { &arguments.equals };
         let (name, verb) = (input::describe(paths), if within { "within" } else { "equal to" });
-        let sign = if holds { look.good("HOLDS ") } else { look.bad("FAILS ") };
         let files = input::describe(&arguments.input.files);
+        let sign = match (same, complete) {
+            (false, _) => look.bad("FAILS "),
+            (true, true) => look.good("HOLDS "),
+            (true, false) => {
+                self.failures.push(text!("{files} is {verb} {name}: {TOO_MUCH}"));
+                look.strong("UNKNOWN")
+            }
+        };
         self.out.push(&text!("{sign}  {files} is {verb} {name}{NL}"));
         let witness = findings.list.iter().find_map(|finding| diff.witness(finding, true, &cuts, &mut cells));
         let traced = witness.map(|flow| evaluate(&after, &flow, &self.options));
@@ -232,11 +252,12 @@ impl Telling<'_> {
             how,
             with: name.clone(),
             holds,
+            left_out: (!complete).then(|| diff.left_out.len() + findings.unseen),
             counterexample: traced.as_ref().map(|evaluation| Explanation::new(&after, evaluation)),
             potential: potential.map(ToString::to_string),
         });
         self.document.holds &= holds;
-        if !holds || potential.is_some() {
+        if !same || potential.is_some() {
             let facts = Facts {
                 diff: &diff,
                 findings: &findings,

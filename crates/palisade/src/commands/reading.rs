@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use palisade_analysis::map::{Level, Map};
+use palisade_analysis::diff::Proof;
+use palisade_analysis::map::{Level, Map, WorkloadName};
 use palisade_analysis::reach::cuts::Cuts;
+use palisade_analysis::work::Work;
 use palisade_dialects::codes;
 use palisade_model::address::Family;
 use palisade_model::diagnostic::Diagnostic;
@@ -13,6 +15,8 @@ use palisade_model::snapshot::Objects;
 
 use super::explain::options;
 use crate::cli::{Families, IpBlocks, MapOptions};
+use crate::input::Input;
+use crate::print::diagnostics::plural;
 use crate::print::text::Text;
 
 /// The options of evaluation.
@@ -51,9 +55,49 @@ pub fn add_names(objects: &mut Objects, names: &BTreeMap<String, Vec<IpAddr>>) {
     }
 }
 
+/// Workloads that are named where they are left out.
+const NAMED: usize = 3;
+
+/// How much work an answer about these inputs may take.
+pub fn work<'i>(inputs: impl IntoIterator<Item = &'i Input>) -> Work {
+    let sources = inputs.into_iter().flat_map(|input| &input.sources);
+    Work::for_input(sources.map(|source| source.text().len()).sum())
+}
+
+/// Says which workloads an answer leaves out, because what policies say about their pods is too much to work out.
+pub fn left_out<'n>(names: impl IntoIterator<Item = &'n WorkloadName>) -> Option<Diagnostic> {
+    let mut names: Vec<String> = names.into_iter().map(ToString::to_string).collect();
+    let count = names.len();
+    names.truncate(NAMED);
+    let more = if count > names.len() { ", …" } else { "" };
+    let message = format!(
+        "left out {}: working out what policies say about their pods takes too much work ({}{more})",
+        plural(count, "workload"),
+        names.join(", "),
+    );
+    (count > 0).then(|| Diagnostic::new(&codes::WORK, message))
+}
+
+/// Says that pods there could be were not all compared.
+pub fn unproven(proof: Proof) -> Option<Diagnostic> {
+    let message = format!(
+        "left out {} of pods there could be: comparing them takes too much work",
+        plural(proof.left_out + proof.left_out_made_up, "sort"),
+    );
+    (!proof.is_complete()).then(|| Diagnostic::new(&codes::WORK, message))
+}
+
+/// Says that an answer ends early.
+pub fn stopped(left_out: usize) -> Option<Diagnostic> {
+    let message = format!(
+        "stopped: the rest of the answer takes too much work (left out what {} may do)",
+        plural(left_out, "workload"),
+    );
+    (left_out > 0).then(|| Diagnostic::new(&codes::WORK, message))
+}
+
 /// Says that source ports are not told apart, where there are too many.
 pub fn many_source_ports(cuts: &Cuts) -> Option<Diagnostic> {
-    let message =
-        "rules tell more than 1,024 ranges of source ports apart: this is about connections that name none";
+    let message = "rules tell too many ranges of source ports apart (more than 1,024, or with too many ports): this is about connections that name none";
     cuts.coarse.then(|| Diagnostic::new(&codes::LIMIT, message))
 }

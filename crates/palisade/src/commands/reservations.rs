@@ -52,7 +52,10 @@ fn loses_an_object(diagnostic: &Diagnostic) -> bool {
 
 /// The same in words, for standard error.
 pub fn reservations(found: &[Diagnostic], look: Look) -> Text {
-    let (left_out, doubtful): (Vec<&Diagnostic>, Vec<&Diagnostic>) = weighty(found)
+    let (too_much, found): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
+        weighty(found).partition(|diagnostic| diagnostic.code.id == codes::WORK.id);
+    let (left_out, doubtful): (Vec<&Diagnostic>, Vec<&Diagnostic>) = found
+        .into_iter()
         .partition(|diagnostic| LEFT_OUT.contains(&diagnostic.code.id) || loses_an_object(diagnostic));
     let mut out = Text::new();
     let mut say = |problems: &[&Diagnostic], what: &str| {
@@ -70,6 +73,9 @@ pub fn reservations(found: &[Diagnostic], look: Look) -> Text {
     say(&doubtful, "not as the API wants it; what cannot be read fails closed");
     if !out.is_empty() {
         out.push_own("  `palisade check` shows all of it\n");
+    }
+    for diagnostic in too_much {
+        write_line!(out, "{} {}", look.warning("warning:"), diagnostic.message);
     }
     out
 }

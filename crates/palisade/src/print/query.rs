@@ -10,6 +10,7 @@ use palisade_model::snapshot::Snapshot;
 use serde::Serialize;
 
 use super::caveats;
+use super::diagnostics::plural;
 use super::json::{Diagnostic, Explanation};
 use super::peers::Allowed;
 use super::style::Look;
@@ -61,18 +62,25 @@ pub struct Said {
     /// Rules that the answer depends on and that cannot be judged: those about names whose addresses are not known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Sorts of pairs that the answer says nothing about, because that takes too much work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<usize>,
 }
 
 /// Two sets of manifests, in JSON.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Compared {
     /// `within` or `equals`.
     pub how: &'static str,
     /// The other set.
     pub with: String,
-    /// Whether it is so.
+    /// Whether it is so; `false` also where that is not known.
     pub holds: bool,
+    /// Where it is not known: workloads that were not compared, because that takes too much work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<usize>,
     /// A connection that speaks against it, as it is here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counterexample: Option<Explanation>,
@@ -98,6 +106,7 @@ impl Said {
             every: Some(allowed(found.every)),
             conditional: (found.conditional != Traffics::EMPTY).then(|| allowed(found.conditional)),
             notes: found.caveats.iter().map(|caveat| caveats::words(snapshot, caveat)).collect(),
+            left_out: (found.left_out > 0).then_some(found.left_out),
             ..Said::default()
         }
     }
@@ -122,6 +131,10 @@ pub fn words(snapshot: &Snapshot, query: &Query, found: &Answer, cells: &Cells, 
     }
     if query.must == Some(Must::NotBeEmpty) && !found.holds(Must::NotBeEmpty) {
         out.push_own("        no single connection shows it: every one of them is refused\n");
+    }
+    if found.left_out > 0 {
+        let left_out = plural(found.left_out, "sort");
+        write_line!(out, "        left out {left_out} of pairs: they take too much work");
     }
     out.push(&caveats::notes(snapshot, &found.caveats, 8, look));
     out

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_model::address::Block;
 use palisade_model::cluster::NAMESPACE_NAME_LABEL;
-use palisade_model::group::Members;
+use palisade_model::group::{Group, Members};
 use palisade_model::label::{Operator, Selector};
 use palisade_model::policy::{
     DomainName, Namespaces, Peer, Peers, PodSet, Policy, PortMatch, Subject, TrafficMatch, TrafficMatches,
@@ -35,6 +35,8 @@ pub struct Mentions {
     pub names: BTreeSet<DomainName>,
     /// Names of ports.
     pub named_ports: BTreeSet<SmolStr>,
+    /// How many rules ask.
+    pub rules: usize,
 }
 
 /// Selectors, with the values that they mention for each key.
@@ -58,17 +60,21 @@ impl Mentions {
                 all.members(&group.members);
             }
             // A group may be the pods behind a service.
+            let behind = |group: &'_ Group| match &group.members {
+                Members::Service(name) => Some((name.namespace.clone(), name.name.clone())),
+                _ => None,
+            };
+            let behind: BTreeSet<(SmolStr, SmolStr)> = world.groups.iter().filter_map(behind).collect();
             for service in &world.services {
-                if let Some(selector) = &service.selector {
-                    let grouped = |members: &Members| matches!(members, Members::Service(name) if name.name == service.name && name.namespace == service.namespace);
-                    if world.groups.iter().any(|group| grouped(&group.members)) {
-                        all.pods.add(selector);
-                        all.namespaces.add(&Selector::label(NAMESPACE_NAME_LABEL, &service.namespace));
-                    }
+                if let Some(selector) = &service.selector
+                    && behind.contains(&(service.namespace.clone(), service.name.clone()))
+                {
+                    all.pods.add(selector);
+                    all.namespaces.add(&Selector::label(NAMESPACE_NAME_LABEL, &service.namespace));
                 }
             }
         }
-        all.blocks.sort_by_key(ToString::to_string);
+        all.blocks.sort_by_cached_key(ToString::to_string);
         all.blocks.dedup();
         all
     }
@@ -78,6 +84,7 @@ impl Mentions {
         for subjects in policy.rules.iter().map(|rule| &rule.subjects).chain(isolated) {
             subjects.iter().for_each(|subject| self.subject(subject));
         }
+        self.rules += policy.rules.len();
         for rule in &policy.rules {
             if let Peers::Of(peers) = &rule.peers {
                 peers.iter().for_each(|peer| self.peer(peer));

@@ -7,15 +7,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use palisade_model::address::{Block, next, previous};
+use palisade_model::address::{next, previous};
 use palisade_model::cluster::{ContainerPort, NAMESPACE_NAME_LABEL, Namespace, Node, Pod};
 use palisade_model::label::{Labels, Operator, Selector};
 use palisade_model::policy::DomainName;
+use palisade_model::ranges::Ranges;
 use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::traffic::Protocol;
 use smol_str::{SmolStr, format_smolstr};
 
 use super::mentions::{Labelled, Mentions};
+use crate::reach::mark;
 
 /// As many combinations of labels are tried.
 const MOST_COMBINATIONS: usize = 20_000;
@@ -26,6 +28,14 @@ const MOST_SORTS: usize = 200;
 /// As many pods, for every sort of them in every namespace with every account; at least some sorts in any case.
 const MOST_PODS: usize = 10_000;
 const LEAST_SORTS: usize = 20;
+/// As many times a rule may apply to a pod: where there are many rules, there are fewer pods.
+const MOST_APPLIED: usize = 8_000_000;
+/// As many service accounts.
+const MOST_ACCOUNTS: usize = 100;
+/// As many ports have all pods together that have ports with names.
+const MOST_PORTS: usize = 1_000_000;
+/// As many names: their addresses differ in two bytes.
+const MOST_NAMES: usize = 50_000;
 /// As many sorts of nodes: their addresses differ in one byte.
 const MOST_NODES: usize = 200;
 /// As many clusters are made up.
@@ -87,12 +97,15 @@ impl Universe {
     /// For everything that is asked for.
     pub fn of(mentions: &Mentions) -> Self {
         let mut bounded = false;
-        let names = names(mentions);
+        let names = names(mentions, &mut bounded);
         let addresses = addresses(mentions, &names);
         let none = BTreeSet::new();
         let homes = sorts(&mentions.namespaces, &mentions.compared, MOST_SORTS, &mut bounded);
-        let copies = homes.len().max(1).saturating_mul(mentions.accounts.len() + 1);
-        let most = (MOST_PODS / copies).max(LEAST_SORTS);
+        bounded |= mentions.accounts.len() > MOST_ACCOUNTS;
+        let accounts = mentions.accounts.len().min(MOST_ACCOUNTS) + 1;
+        let copies = homes.len().max(1).saturating_mul(accounts);
+        let most = MOST_PODS.min(MOST_APPLIED / mentions.rules.max(1));
+        let most = (most / copies).max(LEAST_SORTS.min(MOST_PODS.div_ceil(copies)));
         let pods = sorts(&mentions.pods, &none, most, &mut bounded);
         let entities = match mentions.entities.selectors.is_empty() {
             true => Vec::new(),
@@ -110,6 +123,11 @@ impl Universe {
         let rounds = named.values().map(Vec::len).max().unwrap_or(1).max(1);
         bounded |= rounds > MOST_CLUSTERS || mentions.named_ports.len() > MOST_NAMED;
         let nodes = nodes(mentions, &mut bounded);
+        // Pods with ports, of each so many: each of them has all names.
+        let named_ports = WITH_PORTS.len() * mentions.named_ports.len().min(MOST_NAMED);
+        let all = 2 * copies.saturating_mul(pods.len());
+        let receiving = all.saturating_mul(named_ports).div_ceil(MOST_PORTS).max(1);
+        bounded |= receiving > 1;
         let cluster = |round: usize| {
             let mut namespaces: Vec<(SmolStr, Labels)> = Vec::new();
             for (name, all) in &named {
@@ -122,7 +140,7 @@ impl Universe {
                 }
             }
             Objects {
-                pods: inhabitants(mentions, &namespaces, &pods, &entities, &addresses),
+                pods: inhabitants(mentions, &namespaces, &pods, &entities, &addresses, receiving),
                 nodes: nodes.clone(),
                 namespaces: namespaces
                     .into_iter()
@@ -158,7 +176,9 @@ fn sorts(
         })
         .collect();
     let count = options.iter().try_fold(1_usize, |all, (_, options)| all.checked_mul(options.len()));
-    let most = MOST_COMBINATIONS.min(MOST_COMPARED / labelled.selectors.len().max(1)).max(sorts_at_most);
+    // Whoever is tried has every key, and is shown to every selector.
+    let asked = labelled.selectors.len() + options.len();
+    let most = MOST_COMBINATIONS.min(MOST_COMPARED / asked.max(1)).max(sorts_at_most);
     let exact = count.is_some_and(|count| count <= most);
     let mut seen = BTreeSet::new();
     let mut sorts = Vec::new();
@@ -193,21 +213,34 @@ fn sorts(
             add(&digit);
         }
     } else {
-        // Any two labels together, everything else being absent or other; a part of them where that is too much.
+        // Any two labels together, everything else being absent or other; a part of them where that is too much, evenly
+        // spread.
         *bounded = true;
         add(&|_| 0);
-        let pairs = (0..options.len()).flat_map(|a| (a..options.len()).map(move |b| (a, b)));
-        let sizes = pairs.clone().map(|(a, b)| options[a].1.len().saturating_mul(options[b].1.len()));
-        let step = sizes.fold(0_usize, usize::saturating_add).div_ceil(most).max(1);
-        for (a, b) in pairs {
-            let width = options[b].1.len();
-            for both in (0..options[a].1.len().saturating_mul(width)).step_by(step) {
-                add(&|at| match at {
-                    _ if at == a => both / width,
-                    _ if at == b => both % width,
-                    _ => 0,
-                });
+        let sizes: Vec<usize> = options.iter().map(|(_, options)| options.len()).collect();
+        // For each key how many values it and those behind it have.
+        let mut behind: Vec<usize> = vec![0; sizes.len() + 1];
+        for at in (0..sizes.len()).rev() {
+            behind[at] = behind[at + 1].saturating_add(sizes[at]);
+        }
+        let all = (0..sizes.len())
+            .fold(0_usize, |all, at| all.saturating_add(sizes[at].saturating_mul(behind[at])));
+        let step = all.div_ceil(most).max(1);
+        let (mut a, mut before) = (0, 0_usize);
+        for number in (0..all).step_by(step) {
+            while number - before >= sizes[a].saturating_mul(behind[a]) {
+                before += sizes[a].saturating_mul(behind[a]);
+                a += 1;
             }
+            // The value of the first key, and the place of the second's among all values behind it.
+            let (own, other) = ((number - before) / behind[a], (number - before) % behind[a]);
+            let b = a + behind[a..].partition_point(|left| behind[a] - *left <= other) - 1;
+            let other = other - (behind[a] - behind[b]);
+            add(&|at| match at {
+                _ if at == a => own,
+                _ if at == b => other,
+                _ => 0,
+            });
         }
     }
     if sorts.len() > sorts_at_most {
@@ -239,13 +272,14 @@ fn asked_for(selector: &Selector, compared: &BTreeSet<SmolStr>) -> Labels {
     Labels::new(labels)
 }
 
-/// Pods of every sort in every namespace: without an address, with one, and with ports that have names.
+/// Pods of every sort in every namespace: without an address, with one, and, one of so many, with ports that have names.
 fn inhabitants(
     mentions: &Mentions,
     namespaces: &[(SmolStr, Labels)],
     pods: &[Labels],
     entities: &[Labels],
     addresses: &[IpAddr],
+    receiving: usize,
 ) -> Vec<Pod> {
     let ports: Vec<ContainerPort> = mentions
         .named_ports
@@ -260,9 +294,10 @@ fn inhabitants(
             })
         })
         .collect();
-    let accounts = mentions.accounts.iter().cloned().chain([SmolStr::new_static(OTHER_ACCOUNT)]);
+    let accounts =
+        mentions.accounts.iter().take(MOST_ACCOUNTS).cloned().chain([SmolStr::new_static(OTHER_ACCOUNT)]);
     let accounts: Vec<SmolStr> = accounts.collect();
-    let mut all = Vec::new();
+    let (mut all, mut count) = (Vec::new(), 0_usize);
     let mut turns = addresses.iter().copied().cycle();
     for (namespace, _) in namespaces {
         for (at, labels) in pods.iter().enumerate() {
@@ -279,7 +314,8 @@ fn inhabitants(
                     let name = format_smolstr!("{}-at", pod.name);
                     all.push(Pod { name, addresses: vec![address], ..pod.clone() });
                 }
-                if !ports.is_empty() {
+                count += 1;
+                if !ports.is_empty() && count % receiving == 0 {
                     let name = format_smolstr!("{}-receiving", pod.name);
                     all.push(Pod { name, ports: ports.clone(), ..pod.clone() });
                 }
@@ -317,7 +353,7 @@ fn nodes(mentions: &Mentions, bounded: &mut bool) -> Vec<Node> {
 }
 
 /// A name for each that is mentioned, and one that is not, with an address each.
-fn names(mentions: &Mentions) -> BTreeMap<String, Vec<IpAddr>> {
+fn names(mentions: &Mentions, bounded: &mut bool) -> BTreeMap<String, Vec<IpAddr>> {
     if mentions.names.is_empty() {
         return BTreeMap::new();
     }
@@ -340,7 +376,8 @@ fn names(mentions: &Mentions) -> BTreeMap<String, Vec<IpAddr>> {
         let [high, low] = at.to_be_bytes();
         vec![IpAddr::from([198, 18, high, low]), IpAddr::from([0x2001, 0x2, 0, 0, 0, 0, 0, at])]
     };
-    names.into_iter().zip(1..).map(|(name, at)| (name, address(at))).collect()
+    *bounded |= names.len() > MOST_NAMES;
+    names.into_iter().take(MOST_NAMES).zip(1..).map(|(name, at)| (name, address(at))).collect()
 }
 
 /// Addresses that blocks and names tell apart.
@@ -354,10 +391,29 @@ fn addresses(mentions: &Mentions, names: &BTreeMap<String, Vec<IpAddr>>) -> Vec<
         [previous(first), Some(first), Some(last), next(last)].into_iter().flatten()
     });
     let somewhere = [IpAddr::from([203, 0, 113, 7]), IpAddr::from([0x2001, 0xdb8, 0, 7, 0, 0, 0, 7])];
+    // Which blocks hold an address, as one number: a block's own number is added where it begins, and taken away behind its end.
+    let mut ends: BTreeMap<IpAddr, u128> = BTreeMap::new();
+    for (at, block) in (0..).zip(&mentions.blocks) {
+        for (first, last) in Ranges::of([block]).iter() {
+            let begin = ends.entry(first).or_default();
+            *begin = begin.wrapping_add(mark(at));
+            if let Some(end) = next(last) {
+                let end = ends.entry(end).or_default();
+                *end = end.wrapping_sub(mark(at));
+            }
+        }
+    }
+    let mut sum = [0_u128; 2];
+    for (address, change) in &mut ends {
+        let sum = &mut sum[usize::from(address.is_ipv6())];
+        *sum = sum.wrapping_add(*change);
+        *change = *sum;
+    }
     let mut seen = BTreeSet::new();
     let told = |address: &IpAddr| {
-        let told: Vec<bool> = mentions.blocks.iter().map(|block: &Block| block.contains(*address)).collect();
-        seen.insert((address.is_ipv4(), told))
+        let before =
+            ends.range(..=*address).next_back().filter(|(start, _)| start.is_ipv4() == address.is_ipv4());
+        seen.insert((address.is_ipv4(), before.map_or(0, |(_, sum)| *sum)))
     };
     let borders: Vec<IpAddr> = somewhere.into_iter().chain(borders).filter(told).collect();
     borders.into_iter().chain(names.values().flatten().copied()).collect()

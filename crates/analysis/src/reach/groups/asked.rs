@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use palisade_model::cluster::{ContainerPort, Pod};
-use palisade_model::group::Members;
+use palisade_model::group::{GroupName, Members};
 use palisade_model::label::Labels;
 use palisade_model::policy::{Peer, Peers, PodSet, PortMatch, Subject, TrafficMatch, TrafficMatches};
 use palisade_model::snapshot::Snapshot;
@@ -19,6 +19,8 @@ pub(super) struct Asked<'s> {
     /// Whether service accounts matter.
     pub accounts: bool,
     ports: BTreeSet<&'s str>,
+    /// The groups whose members were asked about already.
+    groups: BTreeSet<&'s GroupName>,
 }
 
 /// What was asked about destinations, each once.
@@ -43,7 +45,7 @@ impl<'s> Asked<'s> {
                     for peer in peers {
                         match peer {
                             Peer::Pods(set) => asked.set(set),
-                            Peer::Group(group) => asked.members(snapshot.group(group).unwrap_or_default()),
+                            Peer::Group(group) => asked.group(snapshot, group),
                             _ => {}
                         }
                     }
@@ -60,14 +62,17 @@ impl<'s> Asked<'s> {
         for subject in subjects {
             match subject {
                 Subject::Pods(set) => self.set(set),
-                Subject::Group { group, .. } => self.members(snapshot.group(group).unwrap_or_default()),
+                Subject::Group { group, .. } => self.group(snapshot, group),
                 Subject::Nodes(_) | Subject::Service(_) => {}
             }
         }
     }
 
-    fn members(&mut self, members: &'s [Members]) {
-        for member in members {
+    fn group(&mut self, snapshot: &'s Snapshot, group: &'s GroupName) {
+        if !self.groups.insert(group) {
+            return;
+        }
+        for member in snapshot.group(group).unwrap_or_default() {
             if let Members::Pods(set) = member {
                 self.set(set);
             }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use palisade_model::policy::{Action, Direction, Placement, Rule, Subject};
 use palisade_model::snapshot::{RankedRule, Stage};
 
-use super::{Builder, Collected, Effect, rule_numbers};
+use super::{Builder, Collected, Effect, HANDED, rule_numbers};
 use crate::reach::groups::number;
 use crate::reach::members::Shared;
 
@@ -48,6 +48,10 @@ impl<'s> Builder<'_, '_, 's> {
         let placed = snapshot.policies().iter().zip(&numbers);
         for (policy, first) in placed.filter(|(policy, _)| policy.placement == Placement::Union) {
             for isolation in &policy.isolations {
+                if self.is_spent() {
+                    self.unsorted = true;
+                    break;
+                }
                 for (first, last) in &*self.subjects(&isolation.subjects) {
                     for group in *first..(*last + 1).min(pods) {
                         self.collected[isolation.direction as usize][group as usize].isolated = true;
@@ -108,6 +112,10 @@ impl<'s> Builder<'_, '_, 's> {
     }
 
     fn hand_over(&mut self, piece: &Piece<'s>, direction: Direction, pieces: &Pieces<'s>) {
+        if self.unsorted || self.is_spent() {
+            self.unsorted = true;
+            return;
+        }
         let hosts = self.groups.hosts();
         let end = if pieces.hosts { hosts.end } else { hosts.start };
         for (first, last) in &*self.subjects(piece.subjects) {
@@ -116,6 +124,7 @@ impl<'s> Builder<'_, '_, 's> {
                 collected.rules.push((piece.first, piece.end));
                 (pieces.count)(collected, (piece.end - piece.first) as usize);
             }
+            self.cells.work().take(HANDED * u64::from(last + 1 - first));
         }
     }
 

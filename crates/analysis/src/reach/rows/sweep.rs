@@ -9,6 +9,11 @@ use crate::reach::cells::CellId;
 use crate::reach::groups::{DestinationId, Table, number};
 use crate::reach::programs::{Carried, Program};
 
+/// Steps for the begin or end of a set.
+const END: u64 = 40;
+/// Steps to keep a run: 8 bytes, and as much again where rows are compared.
+const RUN: u64 = 300;
+
 /// The peer sets of a program.
 struct Sets {
     /// For each its number among all, and the rules that name it, in order.
@@ -32,6 +37,9 @@ struct Active {
 impl Runner<'_> {
     /// What a program says about every class. `out` says whether the class is the destination.
     pub fn row(&mut self, program: &Program, out: bool, classes: u32) -> Row {
+        if !program.known || self.cells.work().is_spent() {
+            return Row::unknown();
+        }
         let sets = Sets::of(program, out);
         let mut active = Active { bits: vec![0; sets.list.len().div_ceil(64)], key: 0, by_destination: 0 };
         // Where sets begin or end, as class and set in one number: that is quicker to sort.
@@ -48,6 +56,7 @@ impl Runner<'_> {
             }
         }
         ends.sort_unstable();
+        self.cells.work().take(END * (ends.len() + sets.list.len()) as u64);
         let class_of = |end: &u64| u32::try_from(end >> 32).unwrap_or(u32::MAX);
         let mut known: Table<(u128, DestinationId), CellId> = Table::default();
         let mut runs: Vec<(u32, CellId)> = Vec::new();
@@ -68,6 +77,9 @@ impl Runner<'_> {
             let cell = match known.get(&(active.key, destination)) {
                 Some(cell) => *cell,
                 None => {
+                    if self.cells.work().is_spent() {
+                        return Row::unknown();
+                    }
                     active.rules(&sets, &mut rules);
                     let cell = self.run(program, &rules, destination, |_, _| {});
                     known.insert((active.key, destination), cell);
@@ -79,7 +91,8 @@ impl Runner<'_> {
             }
             class = until;
         }
-        Row(runs.into())
+        self.cells.work().take(RUN * runs.len() as u64);
+        Row { runs: runs.into(), known: true }
     }
 }
 

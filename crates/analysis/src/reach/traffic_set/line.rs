@@ -38,7 +38,7 @@ impl Line {
 
     /// Everything.
     pub fn all(&self) -> TrafficSet {
-        TrafficSet(Box::new([(0, self.last())]))
+        TrafficSet([(0, self.last())].into())
     }
 
     /// Everything of a protocol.

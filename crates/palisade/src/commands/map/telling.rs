@@ -19,6 +19,10 @@ use crate::print::text::output::Buffered;
 
 /// So many reasons at most are remembered.
 const REMEMBERED: usize = 1 << 18;
+/// Steps to write a line.
+const LINE: u64 = 300;
+/// Steps to write a line about addresses, which are put into words.
+const RANGE_LINE: u64 = 6_000;
 /// Texts are written away when they are so long.
 const PIECE: usize = 1 << 16;
 
@@ -44,6 +48,8 @@ pub struct Telling<'t, 's> {
     ends: [BTreeSet<usize>; 2],
     text: Text,
     out: Buffered,
+    /// Workloads that no rows are told of, because that was too much work.
+    pub left_out: usize,
     /// Why no more can be written.
     pub failed: Option<std::io::Error>,
 }
@@ -71,6 +77,7 @@ impl<'t, 's: 't> Telling<'t, 's> {
             ends: [BTreeSet::new(), BTreeSet::new()],
             text: Text::new(),
             out: Buffered::stdout(PIECE),
+            left_out: 0,
             failed: None,
         }
     }
@@ -78,16 +85,21 @@ impl<'t, 's: 't> Telling<'t, 's> {
     pub fn tell(&mut self, select: &Select, nodes: bool, cells: &mut Cells) {
         let (map, cuts) = (self.map, self.cuts);
         self.printer.begin(&self.facts, &mut self.text);
-        let mut flow = map.rows(select, cuts, cells, |cells, row| self.row(&row, cells));
-        if nodes && flow.is_continue() {
-            flow = map.node_rows(select, cells, |cells, row| self.node_row(&row, cells));
-        }
-        if flow.is_break() {
+        let told = match map.rows(select, cuts, cells, |cells, row| self.row(&row, cells)) {
+            ControlFlow::Continue(told) => told,
+            ControlFlow::Break(()) => return,
+        };
+        self.left_out = told.left_out;
+        if nodes && map.node_rows(select, cells, |cells, row| self.node_row(&row, cells)).is_break() {
             return;
         }
         if self.facts.explain && self.printer.wants_refusals() {
             self.refusals(cells);
         }
+        if cells.work().is_spent() {
+            self.left_out = self.left_out.max(1);
+        }
+        self.summary.stopped = self.left_out;
         self.count(select);
         self.printer.end(&self.facts, &self.summary, &mut self.text);
         if self.write().is_continue() {
@@ -96,6 +108,8 @@ impl<'t, 's: 't> Telling<'t, 's> {
     }
 
     fn row(&mut self, row: &Row, cells: &mut Cells) -> ControlFlow<()> {
+        let ranges = matches!((row.source, row.destination), (Peer::Range(..), _) | (_, Peer::Range(..)));
+        cells.work().take(if ranges { RANGE_LINE } else { LINE });
         let Some((allowed, other)) = self.entry(row.entry, cells) else { return ControlFlow::Continue(()) };
         match (row.source, row.destination) {
             (Peer::Workload(from), Peer::Workload(_)) => {
@@ -120,6 +134,7 @@ impl<'t, 's: 't> Telling<'t, 's> {
     }
 
     fn node_row(&mut self, row: &NodeRow, cells: &mut Cells) -> ControlFlow<()> {
+        cells.work().take(LINE);
         let Some((allowed, other)) = self.entry(row.entry, cells) else { return ControlFlow::Continue(()) };
         let why: Rc<[Why<'t>]> = match self.facts.explain {
             true => self.map.why_between(&row.pairs, Traffics::ALL, cells).into(),
@@ -194,6 +209,10 @@ impl<'t, 's: 't> Telling<'t, 's> {
         }
         for [from, _] in &samples {
             let Some(from) = *from else { continue };
+            if cells.work().is_spent() {
+                break;
+            }
+            cells.work().take(LINE * samples.len() as u64);
             for to in samples
                 .iter()
                 .filter_map(|[first, second]| if *first == Some(from) { *second } else { *first })

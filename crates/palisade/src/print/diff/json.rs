@@ -120,18 +120,31 @@ struct Moved {
 /// How much there is.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 struct Summary {
     opened: usize,
     closed: usize,
     workloads: usize,
     pairs: usize,
+    /// Workloads that were not compared, because that takes too much work; nothing is known about them.
+    #[serde(skip_serializing_if = "is_zero")]
+    left_out: usize,
+}
+
+/// Steps for a row: all of them are kept until they are printed, about a kilobyte each.
+const ROW: u64 = 3_000;
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde wants it
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// All of it.
 pub fn json(facts: &Facts<'_, '_>, cells: &mut Cells) -> Text {
     let (mut changes, mut nodes, mut pods) = (Vec::new(), Vec::new(), Vec::new());
     let mut deciders = Deciders::new(facts.diff, facts.cuts);
-    let _ = facts.diff.changes(facts.select, facts.cuts, cells, |cells, change| {
+    let told = facts.diff.changes(facts.select, facts.cuts, cells, |cells, change| {
+        cells.work().take(ROW);
         let of_pods = |peer| matches!(peer, diff::Peer::Spot(at) if facts.diff.spots[at].of.is_some());
         let of_nodes = |peer| matches!(peer, diff::Peer::Spot(at) if facts.diff.spots[at].of.is_none());
         let ends = [change.source, change.destination];
@@ -149,7 +162,9 @@ pub fn json(facts: &Facts<'_, '_>, cells: &mut Cells) -> Text {
         removed: diff.went().map(Workload::from).collect(),
     };
     let (opened, closed) = (facts.findings.opened, facts.findings.closed);
-    let summary = Summary { opened, closed, workloads: facts.workloads(), pairs: facts.pairs() };
+    let left_out = facts.diff.left_out.len()
+        + facts.findings.unseen.max(told.continue_value().map_or(0, |told| told.left_out));
+    let summary = Summary { opened, closed, workloads: facts.workloads(), pairs: facts.pairs(), left_out };
     let flow = |found: &Option<Counterexample>| found.as_ref().map(|found| found.flow.clone());
     let beyond = facts.beyond;
     let potential = Potential {

@@ -23,7 +23,7 @@ pub fn markdown(facts: &Facts<'_, '_>, cells: &Cells) -> Text {
     let (before, after) = (escaped(&facts.names.0), escaped(&facts.names.1));
     write_line!(out, "### Network policy: {}{NL}", words::headline(facts).to_lowercase());
     problems(facts, &mut out);
-    if facts.findings.list.is_empty() && !facts.diff.is_about_nobody() {
+    if facts.findings.list.is_empty() && !facts.diff.is_about_nobody() && facts.is_complete() {
         write_line!(
             out,
             "What could connect in {before} can in {after}, and nothing else can ({}).",

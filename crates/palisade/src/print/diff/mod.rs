@@ -49,6 +49,14 @@ impl Facts<'_, '_> {
         self.diff.written().count()
     }
 
+    /// Whether everything was compared that is there.
+    pub fn is_complete(&self) -> bool {
+        let proven = self.beyond.proof.is_none_or(|proof| proof.is_complete());
+        // Where there is nobody, it is pods that could be there that count.
+        let compared = proven || !self.diff.is_about_nobody();
+        self.diff.left_out.is_empty() && self.findings.unseen == 0 && compared
+    }
+
     /// How many pairs of them.
     fn pairs(&self) -> usize {
         self.workloads().saturating_mul(self.workloads())

@@ -132,6 +132,7 @@ pub fn headline(facts: &Facts<'_, '_>) -> String {
         (0, 0) if facts.diff.is_about_nobody() && facts.beyond.proof.is_none() => {
             "Different for pods there could be".to_owned()
         }
+        (0, 0) if !facts.is_complete() => "No difference in what was compared".to_owned(),
         (0, 0) if facts.problems.iter().any(Diagnostic::is_error) => {
             "No difference in what could be read".to_owned()
         }
@@ -164,7 +165,11 @@ pub fn beyond(facts: &Facts<'_, '_>) -> Vec<String> {
         lines.push(match &beyond.proof {
             Some(proof) => format!(
                 "There are no workloads on either side: the policies say the same of any pods there could be{}.",
-                if proof.bounded { ", as far as their labels were combined" } else { "" }
+                match (proof.is_complete(), proof.bounded) {
+                    (false, _) => ", as far as they were compared: more takes too much work",
+                    (true, true) => ", as far as their labels were combined",
+                    (true, false) => "",
+                }
             ),
             None => {
                 "There are no workloads on either side; -f adds those of the cluster. Of pods there could be:"

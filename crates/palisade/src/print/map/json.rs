@@ -54,6 +54,7 @@ pub struct Row {
 /// How much there is.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Counts {
     /// Workloads that are asked about.
     pub workloads: usize,
@@ -61,6 +62,9 @@ pub struct Counts {
     pub pairs: usize,
     /// How many of them may send something.
     pub connected: usize,
+    /// Workloads whose rows are missing, because the rest of the answer takes too much work.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out: usize,
 }
 
 /// Prints rows as JSON.
@@ -139,12 +143,17 @@ impl<'m> Printer<'m> for Json {
             out.push_own(",\n  \"nodes\": []");
         }
         out.push_own(",\n  \"summary\": ");
-        let Summary { workloads, pairs, connected, .. } = *summary;
-        out.push(&json_line(&Counts { workloads, pairs, connected }));
+        let Summary { workloads, pairs, connected, stopped: left_out, .. } = *summary;
+        out.push(&json_line(&Counts { workloads, pairs, connected, left_out }));
         out.push_own(",\n  \"inputProblems\": ");
         out.push(&json_line(&self.problems));
         out.push_own("\n}\n");
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde wants it
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// An end that is no workload.

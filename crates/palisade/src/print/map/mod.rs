@@ -113,6 +113,8 @@ pub struct Summary {
     pub reaching: usize,
     /// How many workloads something outside reaches.
     pub reached: usize,
+    /// Workloads that no rows are told of, because that was too much work.
+    pub stopped: usize,
 }
 
 /// Says rows, one after the other.
