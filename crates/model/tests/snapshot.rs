@@ -37,7 +37,9 @@ fn flows(snapshot: &Snapshot, text: &str) -> Vec<String> {
 
 fn refused(snapshot: &Snapshot, text: &str) -> String {
     let pattern: FlowPattern = text.parse().unwrap();
-    snapshot.flows(&pattern).unwrap_err().to_string()
+    let error = snapshot.flows(&pattern).unwrap_err();
+    let help = error.help().map(|help| format!("\n  {help}")).unwrap_or_default();
+    format!("{error}{help}")
 }
 
 fn names(snapshot: &Snapshot) -> Vec<String> {

@@ -59,8 +59,8 @@ pub struct Lookup<'g, 's> {
     labelled: Table<(&'s str, &'s str), Vec<usize>>,
     blocks: Table<&'s Block, Shared>,
     hosts: Table<&'s Selector, Shared>,
-    /// What the members of groups came to, as peers.
-    grouped: Table<&'s GroupName, Shared>,
+    /// The members of groups as peers, and the namespace they are relative to, if they are.
+    grouped: Table<(&'s GroupName, Option<usize>), Shared>,
     /// Steps that looking took, not accounted for yet.
     pub steps: u64,
     /// For each namespace the first one that has the same labels, of those that anything relative asks for.
@@ -169,7 +169,7 @@ impl<'g, 's> Lookup<'g, 's> {
                         found.push(in_any_order(self.groups.addressed(interval, interval)));
                     }
                 }
-                Peer::Group(group) => found.push(self.group(group)),
+                Peer::Group(group) => found.push(self.group(group, relative_to)),
                 // A service is for who goes through it; what cannot be read is nobody.
                 Peer::Service(_) | Peer::Unknown(_) => {}
             }
@@ -177,22 +177,22 @@ impl<'g, 's> Lookup<'g, 's> {
         self.together(&found)
     }
 
-    /// The members of a group, which are the same for everybody who names it: none of them is relative.
-    fn group(&mut self, group: &'s GroupName) -> Shared {
-        if let Some(known) = self.grouped.get(group) {
+    /// The members of a group, seen from a namespace.
+    fn group(&mut self, group: &'s GroupName, relative_to: Option<usize>) -> Shared {
+        if let Some(known) = self.grouped.get(&(group, relative_to)) {
             return Rc::clone(known);
         }
         let mut found = Vec::new();
         for member in self.groups.context.snapshot.group(group).unwrap_or_default() {
             match member {
-                Members::Pods(set) => found.push(self.pods(set, None)),
+                Members::Pods(set) => found.push(self.pods(set, relative_to)),
                 Members::Nodes(selector) => found.push(self.hosts(selector)),
                 Members::Addresses(blocks) => found.extend(blocks.iter().map(|block| self.block(block))),
                 _ => {}
             }
         }
         let found = self.together(&found);
-        self.grouped.insert(group, Rc::clone(&found));
+        self.grouped.insert((group, relative_to), Rc::clone(&found));
         found
     }
 

@@ -35,8 +35,13 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Compares two sets of objects.
 pub fn between(before: Objects, after: Objects) -> Changes {
+    limited(before, after, Work::default())
+}
+
+/// Compares two sets of objects as far as the work allows.
+fn limited(before: Objects, after: Objects, work: Work) -> Changes {
     let sides = Sides::new(before, after);
-    let mut cells = Cells::limited(sides.cuts.line().clone(), Work::default());
+    let mut cells = Cells::limited(sides.cuts.line().clone(), work);
     let how = Comparison {
         options: Options::default(),
         level: Level::Workloads,
