@@ -80,8 +80,14 @@ const MOST_SIGNATURES: usize = 4096;
 const MOST_LOOKED: usize = 100_000_000;
 /// Steps for such a word of bits.
 const LOOKED: u64 = 5;
+/// Steps for a rule of a workload, and to ask whether a set is about a namespace.
+const RULE: u64 = 500;
+const NAMESPACE: u64 = 60;
 /// Steps to find pods, for all workloads together: some seconds.
-const MOST_STEPS: u64 = 50_000_000;
+const MOST_STEPS: u64 = 10_000_000;
+/// Labels that are kept for all combinations, and combinations that are told apart in any case.
+const MOST_KEPT: usize = 2_000_000;
+const LEAST_SIGNATURES: usize = 256;
 
 /// What is the same for workloads with the same rules.
 type Answer = Result<Vec<Newcomers>, TooMany>;
@@ -124,6 +130,11 @@ impl<'m, 's> Exposure<'m, 's> {
         });
         let outside = outside.collect();
         let sorts = self.sorts(workload, direction);
+        let asked: usize = sorts
+            .iter()
+            .map(|(family, _, class)| map.reach[*family as usize].rules(direction, *class).count())
+            .sum();
+        cells.work().take(RULE * asked as u64);
         let subject = |(family, _, class): &Sort| map.reach[*family as usize].is_subject(direction, *class);
         let rules = sorts.iter().flat_map(|(family, _, class)| {
             map.reach[*family as usize].rules(direction, *class).collect::<Vec<_>>()
@@ -200,9 +211,12 @@ impl<'m, 's> Exposure<'m, 's> {
                 named.insert(rule, places.collect());
             }
         }
+        cells.work().take(sets.len() as u64 * (RULE + NAMESPACE * map.snapshot.namespaces().len() as u64));
         let predicates: Vec<Predicate> = sets.iter().map(|set| self.space.predicate(set, place)).collect();
         let predicates: Vec<&Predicate> = predicates.iter().collect();
-        let signatures = self.space.signatures_within(&predicates, MOST_SIGNATURES, &mut self.steps)?;
+        // What is not decided yet is kept, with what it says of every label.
+        let most = MOST_SIGNATURES.min((MOST_KEPT / predicates.len().max(1)).max(LEAST_SIGNATURES));
+        let signatures = self.space.signatures_within(&predicates, most, &mut self.steps)?;
         // Words for them are looked for among all of both.
         let looked =
             (signatures.len().saturating_mul(signatures.len()) / 64).saturating_mul(predicates.len());

@@ -14,11 +14,13 @@
 //!   packets (rules in the kernel: what they cost a packet, and how long they take to load)
 //!
 //!   count (a small fixed set of all of it, for counting instructions: scripts/instructions)
+//!   bombs (small inputs that ask for much, with what an answer may take at most: the same script)
 //! ```
 //!
 //! Nothing here knows how Palisade represents anything: what is measured starts from texts, as users do, from events, as
 //! a cluster does, or from the objects of the rule language.
 
+pub mod bombs;
 pub mod compare;
 pub mod count;
 pub mod generate;

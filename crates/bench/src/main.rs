@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use palisade_bench::bombs::Bomb;
 use palisade_bench::count::Case;
 use palisade_bench::generate::{self, Size};
 use palisade_bench::packets::shapes::Shape;
@@ -105,6 +106,12 @@ enum Command {
     Count {
         /// Which one
         case: Option<Case>,
+    },
+    /// Answers a question about a small input that asks for much, and prints the peak memory in MiB; or says which there
+    /// are, with their limits: millions of instructions, MiB of memory
+    Bomb {
+        /// Which one
+        bomb: Option<Bomb>,
     },
     /// Prints the world that is measured
     Generate {
@@ -268,6 +275,19 @@ impl Command {
             Command::Count { case: None } => {
                 let names = Case::value_variants().iter().filter_map(Case::to_possible_value);
                 names.map(|name| format!("{}\n", name.get_name())).collect()
+            }
+            Command::Bomb { bomb: Some(bomb) } => {
+                if bomb.run() == 0 {
+                    return Err(io::Error::other("nothing came of it"));
+                }
+                format!("{}\n", measure::peak_bytes().unwrap_or(0) >> 20)
+            }
+            Command::Bomb { bomb: None } => {
+                let line = |bomb: &Bomb| {
+                    let (name, limit) = (bomb.to_possible_value()?, bomb.limit());
+                    Some(format!("{} {} {}\n", name.get_name(), limit.instructions, limit.memory))
+                };
+                Bomb::value_variants().iter().filter_map(line).collect()
             }
             Command::Generate { format, world } => format.write(&generate::world(world.into())),
         })

@@ -84,7 +84,9 @@ pub struct Findings {
 
 /// Steps to keep a pair, and to count one.
 const PAIR: u64 = 500;
-const COUNTED: u64 = 30;
+const COUNTED: u64 = 400;
+/// Steps for each policy that is named for a pair.
+const NAMED: u64 = 400;
 
 /// What makes pairs one finding.
 type Key = (bool, TrafficId, Vec<Deciding>, Vec<Deciding>);
@@ -103,6 +105,9 @@ impl Findings {
         let mut kept = 0;
         let told = diff.changes(select, cuts, cells, |cells, change| {
             cells.work().take(COUNTED);
+            if cells.work().is_spent() {
+                return ControlFlow::Break(());
+            }
             for (opens, part) in parts(&change, cells) {
                 *(if opens { &mut findings.opened } else { &mut findings.closed }) += 1;
                 if kept >= MOST_PAIRS {
@@ -112,6 +117,8 @@ impl Findings {
                 kept += 1;
                 cells.work().take(PAIR);
                 let (before, after) = deciders.of(&change, opens, part, cells);
+                let named = before.iter().chain(&after).map(Deciding::weight).sum::<u64>();
+                cells.work().take(NAMED * named);
                 let key = (opens, part, before, after);
                 let pair = (change.source, change.destination);
                 match at.get(&key) {
@@ -125,7 +132,8 @@ impl Findings {
             }
             ControlFlow::Continue(())
         });
-        findings.unseen = told.continue_value().map_or(0, |told| told.left_out);
+        // Who was the last that was looked at is not known then.
+        findings.unseen = told.continue_value().map_or(diff.workloads.len(), |told| told.left_out);
         // What opens is read first, and of that what opens to the outside; what only comes or goes with its workload, last.
         let outside = |pair: &(Peer, Peer)| matches!(pair, (Peer::Range(..), _) | (_, Peer::Range(..)));
         let absent =
@@ -210,6 +218,18 @@ pub struct Deciders<'d, 's> {
     diff: &'d Diff<'s>,
     cuts: &'d Cuts,
     known: HashMap<Question, (Vec<Deciding>, Vec<Deciding>)>,
+}
+
+// === impl Deciding ===
+
+impl Deciding {
+    /// How many policies it names.
+    fn weight(&self) -> u64 {
+        match &self.by {
+            By::Isolation(by) => by.len() as u64,
+            _ => 1,
+        }
+    }
 }
 
 // === impl Deciders ===

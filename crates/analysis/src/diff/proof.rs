@@ -40,7 +40,7 @@ pub struct Proof {
 }
 
 /// Steps of one proof: some seconds. The pods that are there get half of it.
-const MOST_STEPS: u64 = 4_000_000_000;
+const MOST_STEPS: u64 = 8_000_000_000;
 
 /// A connection about which the two sides disagree.
 #[derive(Debug, Clone, PartialEq, Eq)]

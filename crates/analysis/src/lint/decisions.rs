@@ -141,10 +141,19 @@ impl<'s> Decisions<'s> {
             unseen: MOST_LOOKED,
             left: MOST_RUN,
         };
+        if !decisions.is_complete() {
+            decisions.exceeded = true;
+            return decisions;
+        }
         for family in families {
             Direction::BOTH.into_iter().for_each(|direction| decisions.look(family, direction));
         }
         decisions
+    }
+
+    /// Whether it is known what applies to everybody. Where working that out is too much, nothing can be asked.
+    pub fn is_complete(&self) -> bool {
+        self.reach.iter().all(Reach::is_complete)
     }
 
     fn look(&mut self, family: Family, direction: Direction) {

@@ -80,8 +80,10 @@ pub fn lint(snapshot: &Snapshot) -> Vec<Diagnostic> {
     // Without any policy nothing is decided.
     if !snapshot.policies().is_empty() {
         let mut decisions = Decisions::new(snapshot);
-        for (lint, _) in DECIDED {
-            lint(&mut decisions, &mut found);
+        if decisions.is_complete() {
+            DECIDED.iter().for_each(|(lint, _)| lint(&mut decisions, &mut found));
+        } else {
+            decisions::check(&mut decisions, &mut found);
         }
     }
     // What nobody wrote (Thorium's default base policy) nobody can change.

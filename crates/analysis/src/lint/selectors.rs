@@ -1,5 +1,8 @@
 //! Selectors that select nothing.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
 use palisade_model::cluster::{NAMESPACE_NAME_LABEL, Service};
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::group::Members;
@@ -9,7 +12,7 @@ use palisade_model::options::Options;
 use palisade_model::policy::{Direction, Namespaces, Peer, Peers, PodSet, Policy, Subject};
 use palisade_model::snapshot::Snapshot;
 
-use super::{about, about_rule, is_known, pods, pods_of, pods_under};
+use super::{about, about_rule, is_known, pods, pods_of};
 use crate::space::never_matches;
 
 /// The subject.
@@ -28,14 +31,31 @@ pub static PEER_SELECTS_NOTHING: Code = Code {
     explanation: "A rule names pods, and none of the pods that are known matches. For an Allow rule the connection it was written for is still denied. Not reported when no pod of the namespaces concerned is among the input, unless it can never match, whatever there is: a selector of pods, namespaces or nodes, or of a group, contradicts itself or asks for a namespace without `kubernetes.io/metadata.name`, which every namespace has; the exceptions of an address block are all of it.",
 };
 
+/// Pods that are asked whether a selector selects them, in all: some seconds.
+const MOST_ASKED: usize = 40_000_000;
+
+/// Asks whether sets of pods hold anybody, each once.
+struct Search<'s> {
+    context: Context<'s>,
+    /// The labels that pods have.
+    labels: HashSet<(&'s str, &'s str)>,
+    /// What came of sets that are the same for everybody.
+    known: HashMap<&'s PodSet, bool>,
+    /// For a policy, pods that it applies to, one of each namespace.
+    applied: Option<(usize, Vec<usize>)>,
+    left: usize,
+    exceeded: bool,
+}
+
 pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     let context = Context { snapshot, options: Options::default() };
-    for policy in snapshot.policies() {
-        subjects(&context, policy, found);
+    let mut search = Search::new(context);
+    for (at, policy) in snapshot.policies().iter().enumerate() {
+        subjects(&mut search, policy, found);
         for rule in &policy.rules {
             let Peers::Of(peers) = &rule.peers else { continue };
             for (index, peer) in peers.iter().enumerate() {
-                let Some((message, help)) = nobody(&context, policy, peer) else { continue };
+                let Some((message, help)) = nobody(&mut search, at, peer) else { continue };
                 let list = if rule.direction == Direction::Ingress { "from" } else { "to" };
                 // One entry of an admin policy may be several peers here (`networks`), so its place is not known.
                 let part = match policy.object.kind.as_str() {
@@ -48,16 +68,102 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
             }
         }
     }
+    if let Some(policy) = snapshot.policies().first().filter(|_| search.exceeded) {
+        let message = "there are more selectors and pods than are compared: selectors that select nothing may be missing";
+        found.push(about(&super::decisions::TOO_MUCH, &policy.object, message.to_owned()));
+    }
+}
+
+// === impl Search ===
+
+impl<'s> Search<'s> {
+    fn new(context: Context<'s>) -> Self {
+        let labels = context.snapshot.pods().iter().flat_map(|pod| pod.labels.iter()).collect();
+        Search { context, labels, known: HashMap::new(), applied: None, left: MOST_ASKED, exceeded: false }
+    }
+
+    /// Whether some of these pods is in a set. Where there are too many to ask, it is taken to be so.
+    fn any(&mut self, pods: impl Iterator<Item = usize>, mut holds: impl FnMut(usize) -> bool) -> bool {
+        for pod in pods {
+            if self.left == 0 {
+                self.exceeded = true;
+                return true;
+            }
+            self.left -= 1;
+            if holds(pod) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether any pod is in a set that is the same for everybody.
+    fn holds_anybody(&mut self, set: &'s PodSet) -> bool {
+        if set.pods.required_label().is_some_and(|label| !self.labels.contains(&label)) {
+            return false;
+        }
+        if let Some(known) = self.known.get(set) {
+            return *known;
+        }
+        let context = self.context;
+        let candidates = pods_of(context.snapshot, &set.namespaces);
+        let found = self.any(candidates, |pod| context.holds(set, pod, Endpoint::Pod(pod)));
+        self.known.insert(set, found);
+        found
+    }
+
+    /// Whether any pod is in a peer's set, seen from any pod that a policy applies to.
+    fn holds_anybody_for(&mut self, policy: usize, set: &'s PodSet) -> bool {
+        let (context, snapshot) = (self.context, self.context.snapshot);
+        if let Namespaces::Named(_) | Namespaces::Matching(_) = set.namespaces {
+            return self.holds_anybody(set);
+        }
+        if self.applied.as_ref().is_none_or(|(of, _)| *of != policy) {
+            let rules = &snapshot.policies()[policy].rules;
+            let mut lists: Vec<&Arc<[Subject]>> = rules.iter().map(|rule| &rule.subjects).collect();
+            lists.dedup_by(|one, other| Arc::ptr_eq(one, other));
+            self.left = self.left.saturating_sub(snapshot.pods().len());
+            let is_subject =
+                |pod: &usize| lists.iter().any(|list| context.applies(list, Endpoint::Pod(*pod)));
+            let mut subjects: Vec<usize> = pods(snapshot).filter(is_subject).collect();
+            // All that a set can be relative to is the subject's namespace: one of each will do.
+            subjects.dedup_by_key(|pod| &snapshot.namespace_of(*pod).name);
+            self.applied = Some((policy, subjects));
+        }
+        let subjects = self.applied.as_ref().map(|(_, subjects)| subjects.clone()).unwrap_or_default();
+        if matches!(set.namespaces, Namespaces::Own) {
+            let of_namespace: HashMap<&str, usize> =
+                subjects.iter().map(|pod| (snapshot.namespace_of(*pod).name.as_str(), *pod)).collect();
+            return self.any(pods(snapshot), |pod| {
+                let subject = of_namespace.get(snapshot.namespace_of(pod).name.as_str());
+                subject.is_some_and(|subject| context.holds(set, pod, Endpoint::Pod(*subject)))
+            });
+        }
+        // Who has the labels first, however many subjects there are.
+        let labelled = pods(snapshot).filter(|pod| set.pods.matches(&snapshot.pods()[*pod].labels));
+        let pairs = labelled.flat_map(|pod| subjects.iter().map(move |subject| (pod, *subject)));
+        for (pod, subject) in pairs {
+            if self.left == 0 {
+                self.exceeded = true;
+                return true;
+            }
+            self.left -= 1;
+            if context.holds(set, pod, Endpoint::Pod(subject)) {
+                return true;
+            }
+        }
+        false
+    }
 }
 
 /// Why a peer is nobody, and what would help; `None` when it may be somebody.
-fn nobody(context: &Context<'_>, policy: &Policy, peer: &Peer) -> Option<(String, Option<String>)> {
-    let snapshot = context.snapshot;
+fn nobody<'s>(search: &mut Search<'s>, policy: usize, peer: &'s Peer) -> Option<(String, Option<String>)> {
+    let snapshot = search.context.snapshot;
     match peer {
         Peer::Pods(set) => {
             let narrow = !set.pods.is_everything() | matches!(set.namespaces, Namespaces::Matching(_));
             let known = is_known(snapshot, set) || contradiction(set).is_some();
-            let nobody = narrow && known && !holds_anybody(context, policy, set);
+            let nobody = narrow && known && !search.holds_anybody_for(policy, set);
             nobody.then(|| (format!("no pod matches this peer: {set}"), help(snapshot, set)))
         }
         Peer::Nodes(selector) => {
@@ -92,33 +198,19 @@ fn group_is_nobody(members: &[Members]) -> Option<String> {
     all.into_iter().next()
 }
 
-/// Whether any pod is in a peer's set; if that is relative, seen from any pod the policy applies to.
-fn holds_anybody(context: &Context<'_>, policy: &Policy, set: &PodSet) -> bool {
-    let snapshot = context.snapshot;
-    if let Namespaces::Named(_) | Namespaces::Matching(_) = set.namespaces {
-        return pods_of(snapshot, &set.namespaces).any(|pod| context.holds(set, pod, Endpoint::Pod(pod)));
-    }
-    let is_subject =
-        |pod: &usize| policy.rules.iter().any(|rule| context.applies(&rule.subjects, Endpoint::Pod(*pod)));
-    let mut subjects: Vec<usize> = pods(snapshot).filter(is_subject).collect();
-    // All that a set can be relative to is the subject's namespace: one of each will do.
-    subjects.dedup_by_key(|pod| &snapshot.namespace_of(*pod).name);
-    pods(snapshot).any(|pod| subjects.iter().any(|subject| context.holds(set, pod, Endpoint::Pod(*subject))))
-}
-
-fn subjects(context: &Context<'_>, policy: &Policy, found: &mut Vec<Diagnostic>) {
+fn subjects<'s>(search: &mut Search<'s>, policy: &'s Policy, found: &mut Vec<Diagnostic>) {
     let isolations = policy.isolations.iter().map(|isolation| &isolation.subjects);
-    let mut subjects: Vec<&Subject> = Vec::new();
-    for subject in isolations.chain(policy.rules.iter().map(|rule| &rule.subjects)).flat_map(|s| s.iter()) {
-        // Most policies have one list for all of their rules.
-        if !subjects.contains(&subject) {
-            subjects.push(subject);
-        }
-    }
+    // Most policies have one list for all of their rules.
+    let mut lists: Vec<&Arc<[Subject]>> =
+        isolations.chain(policy.rules.iter().map(|rule| &rule.subjects)).collect();
+    lists.dedup_by(|one, other| Arc::ptr_eq(one, other));
+    let mut seen: BTreeSet<&Subject> = BTreeSet::new();
+    let mut subjects: Vec<&Subject> = lists.into_iter().flat_map(|list| list.iter()).collect();
+    subjects.retain(|subject| seen.insert(subject));
     if subjects.is_empty() {
         return;
     }
-    let snapshot = context.snapshot;
+    let snapshot = search.context.snapshot;
     let narrow = |subject: &&Subject| match subject {
         Subject::Pods(PodSet { namespaces: Namespaces::Matching(selector), pods, account, .. }) => {
             !(selector.is_everything() && pods.is_everything() && account.is_none())
@@ -139,15 +231,28 @@ fn subjects(context: &Context<'_>, policy: &Policy, found: &mut Vec<Diagnostic>)
             there && snapshot.group(group).is_ok_and(|members| known || is_nobody(members))
         }
     };
-    let holds_anybody = |subject: &&Subject| match subject {
+    let mut holds_anybody = |subject: &&'s Subject| match subject {
         Subject::Nodes(selector) => snapshot.nodes().iter().any(|node| selector.matches(&node.labels)),
         Subject::Service(name) => {
             let named = |s: &Service| s.namespace == name.namespace && s.name == name.name;
             snapshot.services().iter().any(named)
         }
-        subject => pods_under(context, subject).next().is_some(),
+        Subject::Pods(set) if matches!(set.namespaces, Namespaces::Named(_) | Namespaces::Matching(_)) => {
+            search.holds_anybody(set)
+        }
+        Subject::Group { group, within: None } => snapshot.group(group).is_ok_and(|members| {
+            members.iter().any(|member| match member {
+                Members::Pods(set) => search.holds_anybody(set),
+                _ => false,
+            })
+        }),
+        subject => {
+            let context = search.context;
+            let own = std::slice::from_ref(*subject);
+            search.any(pods(snapshot), |pod| context.applies(own, Endpoint::Pod(pod)))
+        }
     };
-    if subjects.iter().all(known) && !subjects.iter().any(holds_anybody) && subjects.iter().any(narrow) {
+    if subjects.iter().all(known) && !subjects.iter().any(&mut holds_anybody) && subjects.iter().any(narrow) {
         let words: Vec<String> = subjects.iter().map(ToString::to_string).collect();
         let message = format!("the policy selects no pod: it applies to {}", words.join(", or "));
         let mut diagnostic = about(&SELECTS_NOTHING, &policy.object, message);

@@ -195,8 +195,12 @@ impl<'s> Map<'s> {
                 for reason in reach.reasons(direction, class, peer, cells) {
                     let part = cells.traffics.and(reason.about, about);
                     let mut isolation = || {
-                        let by = isolated.entry((pair.family, direction, class));
-                        by.or_insert_with(|| reach.isolated_by(direction, class)).clone()
+                        let by = isolated.entry((pair.family, direction, class)).or_insert_with(|| {
+                            cells.work().take(ISOLATES * self.snapshot.policies().len() as u64);
+                            reach.isolated_by(direction, class)
+                        });
+                        cells.work().take(ISOLATES * by.len() as u64);
+                        by.clone()
                     };
                     let key = match (reason.decider, reason.rule) {
                         (Decider::Rule(_, action), Some(at)) => Key::Rule(at, action),
@@ -249,6 +253,9 @@ impl<'s> Map<'s> {
         told.filter(|why| !why.part.is_empty()).collect()
     }
 }
+
+/// Steps to ask whether a policy isolates somebody, and to name it.
+const ISOLATES: u64 = 200;
 
 /// Why a side has nothing to say about a class.
 fn let_through(reach: &Reach<'_>, direction: Direction, class: u32) -> Key {

@@ -73,6 +73,9 @@ pub fn carried_anywhere(rule: &Rule, traffics: &mut Traffics) -> Option<TrafficI
     }
 }
 
+/// Pieces of sets of peers that take as long as a rule of a combination.
+const PIECES: usize = 2;
+
 /// A combination before it is known who meets it: its rules, the destination, the classes at the other end.
 type Met = (Box<[u32]>, DestinationId, Vec<(u32, u32)>);
 
@@ -153,6 +156,13 @@ impl Reach<'_> {
         let rules = &self.programs[direction as usize][program as usize].rules;
         let by_destination =
             direction == Direction::Egress && rules.iter().any(|held| held.carried == Carried::ByDestination);
+        let least = *budget - *budget / 4;
+        // Where sets of peers begin and end is sorted, which is much where they are in many pieces.
+        let pieces: usize = rules.iter().map(|held| self.peers[held.peers.0 as usize].len()).sum();
+        *budget = budget.saturating_sub(pieces / PIECES);
+        if *budget <= least {
+            return None;
+        }
         let mut bounds: Vec<(u32, u32, bool)> = Vec::new();
         for (rule, held) in (0..).zip(rules) {
             for (first, last) in &*self.peers[held.peers.0 as usize] {
@@ -164,7 +174,6 @@ impl Reach<'_> {
         let mut known: HashMap<(Box<[u32]>, DestinationId), usize> = HashMap::new();
         let mut active: Vec<u32> = Vec::new();
         let (mut class, mut next) = (0, 0);
-        let least = *budget - *budget / 4;
         while class < self.len() {
             while let Some((_, rule, begins)) = bounds.get(next).filter(|(at, ..)| *at <= class) {
                 match (active.binary_search(rule), begins) {

@@ -27,6 +27,7 @@ mod rows;
 mod sample;
 pub mod traffic_set;
 
+use std::cell::RefCell;
 use std::net::IpAddr;
 use std::ops::Range;
 
@@ -34,14 +35,14 @@ use palisade_model::address::Family;
 use palisade_model::flow::{Party, Who};
 use palisade_model::matching::{Context, Endpoint, Parties};
 use palisade_model::options::{Options, SelfTraffic};
-use palisade_model::policy::{Direction, Peers};
+use palisade_model::policy::{Direction, Peers, TrafficMatches};
 use palisade_model::snapshot::Snapshot;
 
 use cells::{CellId, Cells};
 pub(crate) use classes::mark;
 use classes::{classify, of_classes};
 use cuts::Cuts;
-use groups::{DestinationId, Groups, Whose, number};
+use groups::{DestinationId, Groups, Table, Whose, number};
 pub use matrix::Matrix;
 use members::{Lookup, Spans};
 use programs::{Held, Program, Programs};
@@ -60,6 +61,8 @@ pub struct Class {
     programs: [u32; 2],
 }
 
+/// Steps to look up a port's name among those of a destination, and to remember what it stands for.
+const CARRIED: u64 = 300;
 /// Steps to ask whether a rule would be about somebody who is not there.
 const SUPPOSED: u64 = 40;
 
@@ -93,8 +96,8 @@ pub struct Reason {
 // === impl Reach ===
 
 impl<'s> Reach<'s> {
-    /// Works it out. Whoever compares several shares the cuts and the cells, and their work: half of what is left may be
-    /// used up here, the rest is for those who ask. What is too much is not known ([`is_known`](Reach::is_known)).
+    /// Works it out. Whoever compares several shares the cuts and the cells, and their work: three quarters of what is
+    /// left may be used up here, the rest is for those who ask. What is too much is not known ([`is_known`](Reach::is_known)).
     pub fn new(
         snapshot: &'s Snapshot,
         options: &Options,
@@ -102,7 +105,7 @@ impl<'s> Reach<'s> {
         cuts: &Cuts,
         cells: &mut Cells,
     ) -> Self {
-        let kept = cells.work().share(2);
+        let kept = cells.work().share(4);
         let context = Context { snapshot, options: *options };
         let groups = Groups::new(context, family, cuts);
         let programs = Programs::new(&groups, Lookup::new(&groups, cuts), cells);
@@ -136,9 +139,21 @@ impl<'s> Reach<'s> {
     }
 
     fn with_runner<T>(&self, cells: &mut Cells, run: impl FnOnce(&mut Runner<'_>, &Self) -> T) -> T {
+        let known: RefCell<Table<(RuleAt, DestinationId), TrafficId>> = RefCell::default();
         let carried = |held: &Held, destination: DestinationId, traffics: &mut Traffics| {
+            if let Some(known) = known.borrow().get(&(held.at, destination)) {
+                return *known;
+            }
             let rule = &self.snapshot().policies()[held.at.policy].rules[held.at.rule];
-            programs::carried(rule, self.groups.destination(destination), traffics)
+            let meant = self.groups.destination(destination);
+            let matches = match &rule.traffic {
+                TrafficMatches::Any => 1,
+                TrafficMatches::Of(matches) => matches.len(),
+            };
+            traffics.work.take(CARRIED * (matches * (meant.ports.len() + 1)) as u64);
+            let carried = programs::carried(rule, meant, traffics);
+            known.borrow_mut().insert((held.at, destination), carried);
+            carried
         };
         let mut runner =
             Runner { cells, peers: &self.peers, destinations: &self.destinations, carried: &carried };
@@ -351,6 +366,7 @@ impl<'s> Reach<'s> {
         let program = &self.programs[direction as usize][program as usize];
         let destination = self.destinations[peer as usize];
         let mut reasons = Vec::new();
+        cells.work().take(SUPPOSED * program.rules.len() as u64);
         self.with_runner(cells, |runner, _| {
             let active = runner.active(program, peer);
             runner.run(program, &active, destination, |decider, about| {

@@ -21,6 +21,8 @@ pub struct Row {
     known: bool,
 }
 
+/// Steps to look up what a rule is about at a destination.
+const BY_DESTINATION: u64 = 150;
 /// Steps to ask a rule of a combination, beside what its traffic takes.
 const ASKED: u64 = 40;
 
@@ -170,7 +172,10 @@ impl Runner<'_> {
     fn hit(&mut self, held: &Held, destination: DestinationId, undecided: TrafficId) -> TrafficId {
         let about = match held.carried {
             Carried::Always(traffic) => traffic,
-            Carried::ByDestination => (self.carried)(held, destination, &mut self.cells.traffics),
+            Carried::ByDestination => {
+                self.cells.work().take(BY_DESTINATION);
+                (self.carried)(held, destination, &mut self.cells.traffics)
+            }
         };
         self.cells.traffics.and(about, undecided)
     }

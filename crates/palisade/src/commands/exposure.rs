@@ -21,6 +21,9 @@ use crate::print::json;
 use crate::print::style::Look;
 use crate::print::text::{NL, Text};
 
+/// Steps to put a range of addresses into words.
+const RANGE: u64 = 10_000;
+
 pub fn run(arguments: &ExposureArgs, color: ColorChoice) -> Outcome {
     let errors = Look::stderr(color);
     match answer(arguments, color, errors) {
@@ -79,6 +82,7 @@ fn answer(arguments: &ExposureArgs, color: ColorChoice, errors: Look) -> Result<
         }
         for direction in directions {
             let exposed = exposure.of(workload, *direction, &wanted, &cuts, &mut cells);
+            cells.work().take(RANGE * (exposed.outside.len() + exposed.caveats.len()) as u64);
             match arguments.output {
                 ExposureOutput::Text => out.push(&text(&snapshot, &exposed, &cells, look)),
                 ExposureOutput::Json => rows.push(Row::new(&map, &exposed, &cells)),

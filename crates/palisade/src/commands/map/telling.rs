@@ -20,9 +20,9 @@ use crate::print::text::output::Buffered;
 /// So many reasons at most are remembered.
 const REMEMBERED: usize = 1 << 18;
 /// Steps to write a line.
-const LINE: u64 = 300;
+const LINE: u64 = 800;
 /// Steps to write a line about addresses, which are put into words.
-const RANGE_LINE: u64 = 6_000;
+const RANGE_LINE: u64 = 10_000;
 /// Texts are written away when they are so long.
 const PIECE: usize = 1 << 16;
 

@@ -145,6 +145,9 @@ pub fn json(facts: &Facts<'_, '_>, cells: &mut Cells) -> Text {
     let mut deciders = Deciders::new(facts.diff, facts.cuts);
     let told = facts.diff.changes(facts.select, facts.cuts, cells, |cells, change| {
         cells.work().take(ROW);
+        if cells.work().is_spent() {
+            return ControlFlow::Break(());
+        }
         let of_pods = |peer| matches!(peer, diff::Peer::Spot(at) if facts.diff.spots[at].of.is_some());
         let of_nodes = |peer| matches!(peer, diff::Peer::Spot(at) if facts.diff.spots[at].of.is_none());
         let ends = [change.source, change.destination];
@@ -163,7 +166,7 @@ pub fn json(facts: &Facts<'_, '_>, cells: &mut Cells) -> Text {
     };
     let (opened, closed) = (facts.findings.opened, facts.findings.closed);
     let left_out = facts.diff.left_out.len()
-        + facts.findings.unseen.max(told.continue_value().map_or(0, |told| told.left_out));
+        + facts.findings.unseen.max(told.continue_value().map_or(facts.workloads(), |told| told.left_out));
     let summary = Summary { opened, closed, workloads: facts.workloads(), pairs: facts.pairs(), left_out };
     let flow = |found: &Option<Counterexample>| found.as_ref().map(|found| found.flow.clone());
     let beyond = facts.beyond;

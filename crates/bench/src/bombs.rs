@@ -1,0 +1,291 @@
+//! Small inputs that ask for much: what reading them to the answer takes at most, in instructions and in memory.
+//!
+//! Each is a file under 1 MB that once took minutes or gigabytes, and a question about it. The limits are far above what
+//! an answer takes today and far below what it took: `scripts/instructions` fails where one is exceeded. What comes of
+//! a bomb is an answer that says what it left out; that it does is tested with the commands.
+
+use std::fmt::Write;
+use std::ops::ControlFlow;
+
+use clap::ValueEnum;
+use palisade_analysis::convert::{Originals, Request, Target, convert};
+use palisade_analysis::diff::{Beyond, Diff, Findings, Select, policies_of};
+use palisade_analysis::exposure::Exposure;
+use palisade_analysis::lint::lint;
+use palisade_analysis::map::{self, Level, Map};
+use palisade_analysis::query::answer;
+use palisade_analysis::reach::cells::Cells;
+use palisade_analysis::reach::cuts::Cuts;
+use palisade_analysis::work::Work;
+use palisade_dialects::load::load;
+use palisade_dialects::source::{Limits, Source};
+use palisade_dialects::world::World;
+use palisade_model::address::Family;
+use palisade_model::flow::Flow;
+use palisade_model::options::Options;
+use palisade_model::policy::Direction;
+use palisade_model::snapshot::Snapshot;
+use palisade_model::verdicts::Verdicts;
+
+/// An input and a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Bomb {
+    /// 2,500 NetworkPolicies, converted to their own dialect.
+    ConvertPolicies,
+    /// 60 AdminNetworkPolicies that select by labels pods do not have, converted to NetworkPolicies.
+    ConvertNegations,
+    /// 1,700 AdminNetworkPolicies of one priority, converted to ClusterNetworkPolicies.
+    ConvertTies,
+    /// 200 groups of 400 groups, of which no pod is a member, checked.
+    CheckGroups,
+    /// 400 pods and 500 policies that each select nearly all of them, with port ranges that overlap: their map.
+    MapNegations,
+    /// The same, compared with itself and one policy more.
+    DiffNegations,
+    /// The same, asked whether everything is open.
+    QueryNegations,
+    /// 1,200 policies that let in whoever lacks a label, each another one: what a workload is exposed to.
+    ExposureNegations,
+    /// 700 pods and 700 policies that each select nearly all of them: every pod to every pod.
+    VerdictsNegations,
+}
+
+/// What an answer may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// Millions of instructions.
+    pub instructions: u64,
+    /// MiB of memory.
+    pub memory: u64,
+}
+
+/// Steps that answers may take here. A hundredth of what commands allow would show the same: that they end.
+const STEPS: u64 = 300_000_000;
+
+// === impl Bomb ===
+
+impl Bomb {
+    /// What its answer may take.
+    pub fn limit(self) -> Limit {
+        let (instructions, memory) = match self {
+            Bomb::ConvertPolicies => (20_000, 300),
+            Bomb::ConvertNegations => (8_000, 300),
+            Bomb::ConvertTies => (20_000, 300),
+            Bomb::CheckGroups => (8_000, 300),
+            Bomb::MapNegations | Bomb::QueryNegations => (3_000, 300),
+            Bomb::DiffNegations => (10_000, 500),
+            Bomb::ExposureNegations => (20_000, 500),
+            Bomb::VerdictsNegations => (20_000, 300),
+        };
+        Limit { instructions, memory }
+    }
+
+    /// The manifest.
+    pub fn text(self) -> String {
+        let objects = match self {
+            Bomb::ConvertPolicies => (0..2_500).map(peaceful).collect(),
+            Bomb::ConvertNegations => (0..60).map(negating).collect(),
+            Bomb::ConvertTies => (0..1_700).map(tied).collect(),
+            Bomb::CheckGroups => groups(),
+            Bomb::MapNegations | Bomb::DiffNegations | Bomb::QueryNegations => excluding(400, 500),
+            Bomb::ExposureNegations => lacking(1_200),
+            Bomb::VerdictsNegations => excluding(700, 700),
+        };
+        let text = format!(r#"{{"apiVersion":"v1","kind":"List","items":[{}]}}"#, objects.join(","));
+        assert!(text.len() < 1_000_000, "a bomb is a file under 1 MB");
+        text
+    }
+
+    /// Asks once. What it returns says that something came of it.
+    pub fn run(self) -> usize {
+        let source = Source::new("bomb.json", self.text());
+        let mut world = World::default();
+        let mut found = Vec::new();
+        load(&source, &Limits::default(), &mut world, &mut found);
+        let convert = |to: Target| {
+            let request = Request { to, from: Vec::new(), partial: true };
+            match convert(&world, &Originals::read([&source]), &request) {
+                Ok(conversion) => conversion.objects.len() + conversion.found.len(),
+                Err(_) => 1,
+            }
+        };
+        match self {
+            Bomb::ConvertPolicies | Bomb::ConvertNegations => convert(Target::NetworkPolicy),
+            Bomb::ConvertTies => convert(Target::ClusterNetworkPolicy),
+            Bomb::CheckGroups => lint(&Snapshot::new(world.into_objects())).len(),
+            Bomb::MapNegations => of_map(&world, |map, cuts, cells| {
+                let select = map::Select { families: vec![Family::V4], ..map::Select::default() };
+                let mut rows = 0;
+                let told = map.rows(&select, cuts, cells, |_, _| {
+                    rows += 1;
+                    ControlFlow::Continue(())
+                });
+                rows + map.left_out.len() + told.continue_value().map_or(0, |told| told.left_out)
+            }),
+            Bomb::QueryNegations => of_map(&world, |map, cuts, cells| {
+                let Ok(query) = "d/* -> d/* is full".parse() else { return 0 };
+                answer(map, &query, &[Family::V4], cuts, cells)
+                    .map_or(1, |found| found.pairs + found.left_out)
+            }),
+            Bomb::ExposureNegations => of_map(&world, |map, cuts, cells| {
+                let mut exposure = Exposure::new(map);
+                let exposed = exposure.of(0, Direction::Ingress, &[Family::V4], cuts, cells);
+                exposed.outside.len() + exposed.pods.map_or(1, |pods| pods.len())
+            }),
+            Bomb::DiffNegations => of_diff(&world),
+            Bomb::VerdictsNegations => {
+                let (snapshot, options) = (Snapshot::new(world.into_objects()), Options::default());
+                let verdicts = Verdicts::new(&snapshot, &options);
+                let Ok(pattern) = "d/* -> d/* tcp/80".parse() else { return 0 };
+                let flows: Vec<Flow> = snapshot.flows(&pattern).unwrap_or_default();
+                let weight: u64 = flows.iter().map(|flow| verdicts.weight(flow)).sum();
+                usize::try_from(weight).unwrap_or(usize::MAX)
+            }
+        }
+    }
+}
+
+fn of_map(world: &World, ask: impl FnOnce(&Map<'_>, &Cuts, &mut Cells) -> usize) -> usize {
+    let (snapshot, options) = (Snapshot::new(world.objects()), Options::default());
+    let cuts = Cuts::of([&snapshot]);
+    let mut cells = Cells::limited(cuts.line().clone(), Work::new(STEPS));
+    let map = Map::new(&snapshot, &options, Level::Pods, &cuts, &mut cells);
+    ask(&map, &cuts, &mut cells)
+}
+
+fn of_diff(world: &World) -> usize {
+    let mut more = world.clone();
+    let closed = r#"{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"more","namespace":"d"},"spec":{"podSelector":{},"policyTypes":["Egress"]}}"#;
+    load(&Source::new("more.json", closed.to_owned()), &Limits::default(), &mut more, &mut Vec::new());
+    let (before, after) = (world.objects(), more.objects());
+    let beyond = Beyond::of(&policies_of(&before), &policies_of(&after), None);
+    let (before, after) = (Snapshot::new(before), Snapshot::new(after));
+    let cuts = Cuts::of([&before, &after]);
+    let mut cells = Cells::limited(cuts.line().clone(), Work::new(STEPS));
+    let diff = Diff::new(&before, &after, &Options::default(), Level::Pods, &cuts, &mut cells);
+    let select = Select { ignore_self: false, families: vec![Family::V4] };
+    let findings = Findings::of(&diff, &select, &cuts, &mut cells);
+    findings.opened + findings.closed + findings.unseen + usize::from(beyond.proof.is_none())
+}
+
+fn pod(name: &str, labels: &str, at: usize) -> String {
+    format!(
+        r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{name}","namespace":"d","labels":{{{labels}}}}},"status":{{"podIP":"10.0.{}.{}"}}}}"#,
+        at / 250,
+        at % 250 + 1
+    )
+}
+
+/// A NetworkPolicy that selects by a label of its own.
+fn peaceful(at: usize) -> String {
+    format!(
+        r#"{{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{{"name":"p{at}","namespace":"d"}},"spec":{{"podSelector":{{"matchLabels":{{"a":"{at}"}}}},"ingress":[{{"from":[{{"podSelector":{{"matchLabels":{{"b":"{at}"}}}}}}],"ports":[{{"port":{}}}]}}]}}}}"#,
+        at + 1
+    )
+}
+
+/// An AdminNetworkPolicy for pods that lack labels of its own.
+fn negating(at: usize) -> String {
+    let lacking = |one: &str, other: &str| {
+        format!(
+            r#"{{"pods":{{"namespaceSelector":{{}},"podSelector":{{"matchExpressions":[{{"key":"{one}{at}","operator":"NotIn","values":["x","y"]}},{{"key":"{other}{at}","operator":"DoesNotExist"}}]}}}}}}"#
+        )
+    };
+    format!(
+        r#"{{"apiVersion":"policy.networking.k8s.io/v1alpha1","kind":"AdminNetworkPolicy","metadata":{{"name":"p{at}"}},"spec":{{"priority":{at},"subject":{},"ingress":[{{"name":"a","action":"Allow","from":[{}],"ports":[{{"portNumber":{{"protocol":"TCP","port":{}}}}}]}},{{"name":"b","action":"Deny","from":[{{"namespaces":{{}}}}]}}]}}}}"#,
+        lacking("k", "l"),
+        lacking("m", "n"),
+        at + 1
+    )
+}
+
+/// An AdminNetworkPolicy whose priority all others have, too.
+fn tied(at: usize) -> String {
+    let labelled = |key: &str| {
+        format!(
+            r#"{{"pods":{{"namespaceSelector":{{}},"podSelector":{{"matchLabels":{{"{key}":"{at}"}}}}}}}}"#
+        )
+    };
+    format!(
+        r#"{{"apiVersion":"policy.networking.k8s.io/v1alpha1","kind":"AdminNetworkPolicy","metadata":{{"name":"p{at}"}},"spec":{{"priority":7,"subject":{},"egress":[{{"name":"a","action":"{}","to":[{}],"ports":[{{"portNumber":{{"protocol":"TCP","port":{}}}}}]}}]}}}}"#,
+        labelled("a"),
+        if at % 2 == 0 { "Deny" } else { "Allow" },
+        labelled("b"),
+        at + 1
+    )
+}
+
+/// Groups of groups, policies for each, and pods that are in none of them.
+fn groups() -> Vec<String> {
+    let object = |kind: &str, name: String, spec: String| {
+        format!(
+            r#"{{"apiVersion":"crd.antrea.io/v1beta1","kind":"{kind}","metadata":{{"name":"{name}"}},"spec":{{{spec}}}}}"#
+        )
+    };
+    let children = (0..400).fold(String::new(), |mut all, at| {
+        let _ = write!(all, r#"{}"c{at}""#, if at == 0 { "" } else { "," });
+        all
+    });
+    let child = |at: usize| {
+        object("ClusterGroup", format!("c{at}"), format!(r#""podSelector":{{"matchLabels":{{"a":"{at}"}}}}"#))
+    };
+    let parent =
+        |at: usize| object("ClusterGroup", format!("g{at}"), format!(r#""childGroups":[{children}]"#));
+    let policy = |at: usize| {
+        let spec = format!(
+            r#""priority":{},"appliedTo":[{{"group":"g{at}"}}],"ingress":[{{"action":"Drop","from":[{{"group":"g{}"}}]}}]"#,
+            at % 100 + 1,
+            at * 7 % 200
+        );
+        object("ClusterNetworkPolicy", format!("p{at}"), spec)
+    };
+    let pods = (0..500).map(|at| pod(&format!("p{at}"), &format!(r#""b":"{at}""#), at));
+    (0..400).map(child).chain((0..200).map(parent)).chain((0..200).map(policy)).chain(pods).collect()
+}
+
+/// Pods with a label each, and policies for all but one of them, whose peers are all but another.
+fn excluding(pods: usize, policies: usize) -> Vec<String> {
+    let but = |at: usize| {
+        format!(r#"{{"matchExpressions":[{{"key":"a","operator":"NotIn","values":["{}"]}}]}}"#, at % pods)
+    };
+    let policy = |at: usize| {
+        format!(
+            r#"{{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{{"name":"n{at}","namespace":"d"}},"spec":{{"podSelector":{},"ingress":[{{"from":[{{"podSelector":{}}}],"ports":[{{"port":{},"endPort":{}}}]}}],"egress":[{{"to":[{{"podSelector":{}}}],"ports":[{{"port":{}}}]}}],"policyTypes":["Ingress","Egress"]}}}}"#,
+            but(at),
+            but(at * 3),
+            1 + at * 7 % 60_000,
+            1 + at * 7 % 60_000 + at * 31 % 3_000,
+            but(at * 5),
+            1 + at * 3 % 60_000
+        )
+    };
+    let pods = (0..pods).map(|at| pod(&format!("p{at}"), &format!(r#""a":"{at}""#), at));
+    pods.chain((0..policies).map(policy)).collect()
+}
+
+/// A pod, and policies that let in whoever lacks a label.
+fn lacking(policies: usize) -> Vec<String> {
+    let policy = |at: usize| {
+        format!(
+            r#"{{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{{"name":"n{at}","namespace":"d"}},"spec":{{"podSelector":{{}},"ingress":[{{"from":[{{"podSelector":{{"matchExpressions":[{{"key":"k{at}","operator":"NotIn","values":["1"]}}]}}}}],"ports":[{{"port":{}}}]}}]}}}}"#,
+            at + 1
+        )
+    };
+    std::iter::once(pod("w", r#""x":"1""#, 0)).chain((0..policies).map(policy)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bomb_is_read_without_a_word_and_answered() {
+        for bomb in Bomb::value_variants() {
+            let source = Source::new("bomb.json", bomb.text());
+            let (mut world, mut found) = (World::default(), Vec::new());
+            load(&source, &Limits::default(), &mut world, &mut found);
+            assert!(found.is_empty() && world.len() >= 60, "{bomb:?}: {found:?}");
+            assert!(bomb.run() > 0, "{bomb:?}");
+        }
+    }
+}
