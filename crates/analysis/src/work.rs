@@ -48,6 +48,8 @@ impl Work {
     }
 
     /// Takes back what is left of a share.
+    // By value: a share that was put back must not be put back again.
+    #[allow(clippy::needless_pass_by_value)]
     pub fn put_back(&mut self, share: Work) {
         self.left += share.left;
     }

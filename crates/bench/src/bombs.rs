@@ -209,7 +209,7 @@ fn tied(at: usize) -> String {
     format!(
         r#"{{"apiVersion":"policy.networking.k8s.io/v1alpha1","kind":"AdminNetworkPolicy","metadata":{{"name":"p{at}"}},"spec":{{"priority":7,"subject":{},"egress":[{{"name":"a","action":"{}","to":[{}],"ports":[{{"portNumber":{{"protocol":"TCP","port":{}}}}}]}}]}}}}"#,
         labelled("a"),
-        if at % 2 == 0 { "Deny" } else { "Allow" },
+        if at.is_multiple_of(2) { "Deny" } else { "Allow" },
         labelled("b"),
         at + 1
     )

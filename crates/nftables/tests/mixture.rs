@@ -3,7 +3,7 @@
 //! its lookups. With a guard, what both policies allow passes all the same.
 
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_macros)]
 
 mod choices;
 #[path = "../../engine/tests/pool/mod.rs"]
@@ -215,4 +215,82 @@ fn pods_that_come_and_go_under_policies_that_allow_rarely_need_a_guard() {
 fn no_mixture_of_interfaces_and_policies_lets_through_what_both_refuse() {
     let tried = histories(2000..2000 + seeds(), false, true);
     assert!(tried.stopped > 0, "{tried:?}");
+}
+
+/// Pods `s` and `t` are here, `x` and `w` on another machine; roles and labels are what changes.
+fn world(s: &str, node: &str, x: &str, policies: &str) -> String {
+    let pod = |name: &str, labels: &str, node: &str, address: u8| {
+        format!(
+            "---\n{{apiVersion: v1, kind: Pod, metadata: {{namespace: a, name: {name}, labels: {{{labels}}}}}, spec: {{nodeName: {node}}}, \
+             status: {{podIPs: [{{ip: 10.0.0.{address}}}]}}}}\n"
+        )
+    };
+    let mut text = format!(
+        "{{apiVersion: v1, kind: Namespace, metadata: {{name: a}}}}\n---\n\
+         {{apiVersion: v1, kind: Node, metadata: {{name: n0, labels: {{nn: {node}}}}}, status: {{addresses: [{{type: InternalIP, address: 172.18.0.0}}]}}}}\n---\n\
+         {{apiVersion: v1, kind: Service, metadata: {{namespace: a, name: svc}}, spec: {{clusterIP: 10.96.0.11, selector: {{x: q}}, ports: [{{port: 80}}]}}}}\n"
+    );
+    text += &pod("s", &format!("role: {s}"), "n0", 1);
+    text += &pod("t", "role: two", "n0", 2);
+    text += &pod("x", &format!("app: {x}"), "n1", 3);
+    text += &pod("w", "app: yy", "n1", 4);
+    text + policies
+}
+
+fn tiered(name: &str, priority: u8, applied: &str, rules: &str) -> String {
+    format!(
+        "---\n{{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicy, metadata: {{name: {name}}}, spec: {{priority: {priority}, \
+         appliedTo: [{applied}], {rules}}}}}\n"
+    )
+}
+
+/// Goes from one world to the other and back, checks both changes, and returns how many of them were guarded.
+fn to_and_fro(worlds: [String; 2]) -> Tried {
+    let packets = packets("172.18.0.0".parse().unwrap());
+    let mut source = Followed::default();
+    let mut live = Live::new(View::default(), NODES[0], Wiring::new());
+    live.follow(&source.take(&worlds[0], NODES[0])).unwrap();
+    let mut tried = Tried::default();
+    for next in [&worlds[1], &worlds[0]] {
+        let old = live.program().clone();
+        let transition = live.follow(&source.take(next, NODES[0])).unwrap();
+        check(&old, live.program(), &transition, &packets, &mut tried, "to and fro");
+    }
+    tried
+}
+
+const ONE: &str = "{podSelector: {matchLabels: {role: one}}}";
+const TWO: &str = "{podSelector: {matchLabels: {role: two}}}";
+const DROP_YY: &str = "{action: Drop, to: [{podSelector: {matchLabels: {app: yy}}}]}";
+
+/// One endpoint goes to a list that another keeps, and the list gets other rules at the same time.
+#[test]
+fn joining_a_list_whose_rules_change_is_guarded() {
+    let drop_x = "egress: [{action: Drop, to: [{podSelector: {matchLabels: {app: zz}}}]}]";
+    let policies = tiered("one", 1, ONE, "egress: [{action: Drop}]")
+        + &tiered("two", 2, TWO, &drop_x.replace("zz", "vv"));
+    let tried = to_and_fro([world("one", "none", "zz", &policies), world("two", "none", "vv", &policies)]);
+    assert!(tried.guarded > 0 && tried.stopped > 0, "{tried:?}");
+}
+
+/// One endpoint leaves a list that another keeps, and a peer leaves a set that only connections through a service are looked up in.
+#[test]
+fn leaving_a_list_of_a_service_is_guarded() {
+    let two = format!(
+        "egress: [{DROP_YY}, {{action: Allow, toServices: [{{name: svc, namespace: a}}]}}, {{action: Drop}}]"
+    );
+    let policies = tiered("one", 1, ONE, "egress: [{action: Drop}]") + &tiered("two", 2, TWO, &two);
+    let tried = to_and_fro([world("two", "none", "yy", &policies), world("one", "none", "zz", &policies)]);
+    assert!(tried.guarded > 0 && tried.stopped > 0, "{tried:?}");
+}
+
+/// The machine itself leaves a list that a pod keeps, by rules.
+#[test]
+fn a_node_that_leaves_a_list_is_guarded() {
+    let one = tiered("one", 1, "{nodeSelector: {matchLabels: {nn: one}}}", "ingress: [{action: Drop}]");
+    let applied = format!("{{nodeSelector: {{matchLabels: {{nn: two}}}}}}, {TWO}");
+    let two = "ingress: [{action: Drop, from: [{podSelector: {matchLabels: {app: yy}}}]}]";
+    let policies = one + &tiered("two", 2, &applied, two);
+    let tried = to_and_fro([world("none", "two", "yy", &policies), world("none", "one", "zz", &policies)]);
+    assert!(tried.guarded > 0 && tried.stopped > 0, "{tried:?}");
 }

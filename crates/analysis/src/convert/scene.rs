@@ -61,6 +61,9 @@ pub(super) struct Origin {
     pub concerned: Concerned,
 }
 
+/// What rules are worth, by their subjects and direction.
+pub type Worths = HashMap<(Arc<[Subject]>, Direction), Worth>;
+
 /// Everything an attempt starts from.
 #[derive(Debug)]
 pub(super) struct Scene<'w> {
@@ -81,7 +84,7 @@ pub(super) struct Scene<'w> {
     /// Values that were written so far.
     pub written: Cell<usize>,
     /// What rules of policies that add up are worth, by whom they apply to: rules of a policy share that.
-    pub worths: RefCell<HashMap<(Arc<[Subject]>, Direction), Worth>>,
+    pub worths: RefCell<Worths>,
     /// Objects that are in the right dialect already, as they were written; and those that cannot be read.
     at_home: (Vec<Written>, Vec<Diagnostic>),
 }

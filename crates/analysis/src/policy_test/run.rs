@@ -47,6 +47,9 @@ const OBJECT: u64 = 300;
 /// What a flow takes, beside its rules.
 const FLOW: u64 = 50;
 
+/// The cases of a test, or why it cannot be run.
+type TestResult = Result<Vec<Case>, Box<Diagnostic>>;
+
 /// Where the runner gets files from: reading them is somebody else's business.
 pub trait Files: Sync {
     /// The files at a path written in `from`, relative to it: one, or all manifests of a folder.
@@ -102,7 +105,7 @@ pub fn run_as(sources: &[Arc<Source>], files: &dyn Files, settings: Settings) ->
                 report.unreadable.extend(not_run(source, &nodes[at * BATCH..]));
                 break;
             }
-            let results: Vec<(Result<Vec<Case>, Box<Diagnostic>>, u64)> = batch
+            let results: Vec<(TestResult, u64)> = batch
                 .par_iter()
                 .filter_map(|node| read(source, node))
                 .map(|test| {

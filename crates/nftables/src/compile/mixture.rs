@@ -23,6 +23,7 @@
 //!
 //! All answers here err to one side: what cannot be told, or takes long to find out, needs a guard ([`crate::guard`]).
 
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -47,8 +48,10 @@ struct Shift<'a> {
 /// What a change of elements does to connections of endpoints of this machine.
 #[derive(Default)]
 struct Effects {
-    /// Lists that addresses were dispatched to and are no more.
+    /// Lists that endpoints leave, with the lists for services behind them.
     left: BTreeSet<Name>,
+    /// Lists that endpoints join, likewise.
+    joined: BTreeSet<Name>,
     /// Senders that get another list, which may let through less.
     egress_tightened: BTreeSet<IpAddr>,
     /// Senders that get another list, or none, which may let through more.
@@ -105,7 +108,7 @@ impl Live {
                     let list = |element: Option<&Option<Verdict>>| self.list_of(element, *direction);
                     let (before, now) = (list(changed.before), list(changed.now));
                     if before != now {
-                        effects.dispatched(address, *direction, before, now.is_some());
+                        effects.dispatched(address, *direction, before, now);
                     }
                 }
                 None => moved.entry(address).or_default().push(changed.set),
@@ -129,10 +132,26 @@ impl Live {
             return Some(Scope::Everything);
         }
         effects.node_list = rewritten.iter().any(|(name, _)| *name == "in_node");
-        if self.is_mixed_in_a_list(&moved, &rewritten, &mut effects) {
+        // This machine is led to its lists by rules, which a packet on its way has old.
+        for (name, before) in &rewritten {
+            if *name == "in_node" || *name == "eg_node" {
+                effects.left.extend(lists_behind(before).cloned());
+            }
+        }
+        self.add_service_lists(&mut effects.left);
+        self.add_service_lists(&mut effects.joined);
+        // An endpoint that joins a list meets it with the old rules, which were never about it.
+        if rewritten.iter().any(|(name, _)| effects.joined.contains(*name)) {
+            return Some(Scope::Everything);
+        }
+        let compared = Comparisons::new(self);
+        if self.is_mixed_in_a_list(&moved, &rewritten, &mut effects, &compared) {
             return Some(self.scope());
         }
-        self.note_rewritten(&rewritten, &mut effects);
+        self.note_rewritten(&rewritten, &mut effects, &compared);
+        if compared.is_spent() {
+            return Some(self.scope());
+        }
         let forged = |address: &IpAddr| effects.is_forged(*address, self);
         (effects.are_mixed() || effects.egress_loosened.iter().any(forged)).then(|| self.scope())
     }
@@ -153,6 +172,7 @@ impl Live {
         moved: &BTreeMap<IpAddr, Vec<&Name>>,
         rewritten: &[(&Name, &Chain)],
         effects: &mut Effects,
+        compared: &Comparisons<'_>,
     ) -> bool {
         for (address, sets) in moved {
             let mut lists: BTreeSet<&Name> =
@@ -162,25 +182,38 @@ impl Live {
             };
             lists.extend(rewritten.iter().filter(|(_, before)| looks(before)).map(|(name, _)| *name));
             for list in lists {
-                let Some(shift) = self.shift(list, *address) else { continue };
-                // An endpoint that gets another list is judged by neither state of the one that it leaves but the old one.
-                if !shift.is_sound(self) || (effects.left.contains(list) && !shift.is_tightening(self)) {
+                if compared.is_spent() {
                     return true;
                 }
-                effects.shifted(list, *address, &shift, self);
+                let Some(shift) = self.shift(list, *address) else { continue };
+                // An endpoint that leaves a list is judged by its old state only: what it becomes is for others.
+                if !shift.is_sound(compared)
+                    || (effects.left.contains(list) && !shift.is_tightening(compared))
+                {
+                    return true;
+                }
+                effects.shifted(list, *address, &shift, compared);
             }
         }
         false
     }
 
     /// Notes what lists with other rules do to connections of this machine's endpoints.
-    fn note_rewritten(&self, rewritten: &[(&Name, &Chain)], effects: &mut Effects) {
+    fn note_rewritten(
+        &self,
+        rewritten: &[(&Name, &Chain)],
+        effects: &mut Effects,
+        compared: &Comparisons<'_>,
+    ) {
         let lists = rewritten.iter().filter(|(name, _)| name.starts_with("eg_") || name.starts_with("in_"));
         let here = self.here();
         for (list, _) in lists {
             for address in &here {
+                if compared.is_spent() {
+                    return;
+                }
                 if let Some(shift) = self.shift(list, *address) {
-                    effects.shifted(list, *address, &shift, self);
+                    effects.shifted(list, *address, &shift, compared);
                 }
             }
         }
@@ -275,13 +308,60 @@ impl Live {
         }
     }
 
-    /// Whether one chain lets through no more than another.
+    /// Adds the lists that these go to for connections through services.
+    fn add_service_lists(&self, lists: &mut BTreeSet<Name>) {
+        let chains = lists.iter().flat_map(|list| {
+            [self.edit.chain_before(list), self.edit.program().chains.get(list)].into_iter().flatten()
+        });
+        let behind: Vec<Name> = chains.flat_map(lists_behind).cloned().collect();
+        lists.extend(behind);
+    }
+}
+
+/// The lists that a chain leads to.
+fn lists_behind(chain: &Chain) -> impl Iterator<Item = &Name> {
+    let to = chain.rules.iter().filter_map(|rule| rule.verdict.chain());
+    to.filter(|name| name.starts_with("eg_") || name.starts_with("in_"))
+}
+
+/// Answers whether one chain lets through no more than another, each pair once, and counts how often it is asked.
+struct Comparisons<'a> {
+    live: &'a Live,
+    known: RefCell<BTreeMap<(Name, Name), bool>>,
+    left: Cell<usize>,
+}
+
+/// The number of lookups of a peer in a list after which a guard costs less than finding out whether one is needed: about 10 ms.
+const MOST_LOOKUPS: usize = 10_000;
+
+// === impl Comparisons ===
+
+impl<'a> Comparisons<'a> {
+    fn new(live: &'a Live) -> Self {
+        Comparisons { live, known: RefCell::default(), left: Cell::new(MOST_LOOKUPS) }
+    }
+
+    /// Counts a lookup. Returns whether there were too many.
+    fn is_spent(&self) -> bool {
+        self.left.set(self.left.get().saturating_sub(1));
+        self.left.get() == 0
+    }
+
     fn is_within(&self, one: &Name, other: &Name) -> bool {
-        one == other
-            || match (self.behaviours.get(one), self.behaviours.get(other)) {
-                (Some(one), Some(other)) => one.is_within(other),
-                _ => false,
-            }
+        if one == other {
+            return true;
+        }
+        let pair = (one.clone(), other.clone());
+        if let Some(known) = self.known.borrow().get(&pair) {
+            return *known;
+        }
+        let behaviours = &self.live.behaviours;
+        let within = match (behaviours.get(one), behaviours.get(other)) {
+            (Some(one), Some(other)) => one.is_within(other),
+            _ => false,
+        };
+        self.known.borrow_mut().insert(pair, within);
+        within
     }
 }
 
@@ -295,39 +375,41 @@ fn services(chain: &Chain) -> impl Iterator<Item = &Rule> {
 
 impl Shift<'_> {
     /// Whether whatever a packet finds in between lets through no more than before, or no more than after.
-    fn is_sound(&self, live: &Live) -> bool {
+    fn is_sound(&self, compared: &Comparisons<'_>) -> bool {
         let allowed = |found: &&Name| {
-            live.is_within(found, self.before) || self.after.is_some_and(|after| live.is_within(found, after))
+            compared.is_within(found, self.before)
+                || self.after.is_some_and(|after| compared.is_within(found, after))
         };
         self.mixed.iter().all(allowed)
     }
 
     /// Whether no packet on its way finds more than before.
-    fn is_tightening(&self, live: &Live) -> bool {
-        self.mixed.iter().all(|found| live.is_within(found, self.before))
+    fn is_tightening(&self, compared: &Comparisons<'_>) -> bool {
+        self.mixed.iter().all(|found| compared.is_within(found, self.before))
     }
 
     /// Whether neither what was there nor what a packet on its way finds is more than afterwards.
-    fn is_loosening(&self, live: &Live) -> bool {
+    fn is_loosening(&self, compared: &Comparisons<'_>) -> bool {
         let mut through = [self.before].into_iter().chain(self.mixed.iter().copied());
-        self.after.is_some_and(|after| through.all(|found| live.is_within(found, after)))
+        self.after.is_some_and(|after| through.all(|found| compared.is_within(found, after)))
     }
 
     /// Whether a packet that has the old rules finds more than afterwards, though all its lookups are new.
-    fn is_outdated(&self, live: &Live) -> bool {
+    fn is_outdated(&self, compared: &Comparisons<'_>) -> bool {
         let found = self.mixed.first().copied().unwrap_or(self.before);
-        self.after.is_some_and(|after| !live.is_within(found, after))
+        self.after.is_some_and(|after| !compared.is_within(found, after))
     }
 }
 
 // === impl Effects ===
 
 impl Effects {
-    /// Notes that an address leaves a list, if it had one, and gets another, if `listed`.
-    fn dispatched(&mut self, address: IpAddr, direction: Direction, before: Option<Name>, listed: bool) {
+    /// Notes that an address leaves a list, if it had one, and joins another, if it gets one.
+    fn dispatched(&mut self, address: IpAddr, direction: Direction, before: Option<Name>, now: Option<Name>) {
         // From nothing it only gets less, and to nothing only more.
-        let (loosens, tightens) = (before.is_some(), listed);
+        let (loosens, tightens) = (before.is_some(), now.is_some());
         self.left.extend(before);
+        self.joined.extend(now);
         match direction {
             Direction::Egress => {
                 self.egress_loosened.extend(loosens.then_some(address));
@@ -338,18 +420,18 @@ impl Effects {
     }
 
     /// Notes that a list sends a peer elsewhere.
-    fn shifted(&mut self, list: &Name, address: IpAddr, shift: &Shift<'_>, live: &Live) {
-        if !live.is_here(address) {
-            self.loosened_elsewhere |= !shift.is_tightening(live);
+    fn shifted(&mut self, list: &Name, address: IpAddr, shift: &Shift<'_>, compared: &Comparisons<'_>) {
+        if !compared.live.is_here(address) {
+            self.loosened_elsewhere |= !shift.is_tightening(compared);
             return;
         }
         if list.starts_with("eg_") {
-            self.tightened_to.extend((!shift.is_loosening(live)).then_some(address));
-            self.loosened_to.extend((!shift.is_tightening(live)).then_some(address));
+            self.tightened_to.extend((!shift.is_loosening(compared)).then_some(address));
+            self.loosened_to.extend((!shift.is_tightening(compared)).then_some(address));
         }
         if list.starts_with("in_") {
-            self.loosened_from.extend((!shift.is_tightening(live)).then_some(address));
-            self.outdated_from.extend(shift.is_outdated(live).then_some(address));
+            self.loosened_from.extend((!shift.is_tightening(compared)).then_some(address));
+            self.outdated_from.extend(shift.is_outdated(compared).then_some(address));
         }
     }
 

@@ -209,11 +209,8 @@ impl Telling<'_> {
         let mut cells = Cells::limited(cuts.line().clone(), Work::for_input(self.bytes + bytes));
         let level = level(&arguments.reading);
         let diff = Diff::new(&before, &after, &self.options, level, &cuts, &mut cells);
-        let select = Select {
-            ignore_self: arguments.reading.ignore_self,
-            families: vec![Family::V4, Family::V6],
-            ..Select::default()
-        };
+        let select =
+            Select { ignore_self: arguments.reading.ignore_self, families: vec![Family::V4, Family::V6] };
         let mut findings = Findings::of(&diff, &select, &cuts, &mut cells);
         let within = how == "within";
         if within {

@@ -82,6 +82,11 @@ impl Drop for Folder {
 
 /// Runs a command with an input, which must end in time, by itself and without a panic.
 pub fn run(command: &mut Command, input: &[u8]) -> Run {
+    run_within(command, input, LONGEST)
+}
+
+/// The same in another time.
+pub fn run_within(command: &mut Command, input: &[u8], longest: Duration) -> Run {
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.env("NO_COLOR", "1").spawn().unwrap();
     let (mut stdin, input) = (child.stdin.take().unwrap(), input.to_vec());
@@ -93,10 +98,10 @@ pub fn run(command: &mut Command, input: &[u8]) -> Run {
         if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
-        if start.elapsed() > LONGEST {
+        if start.elapsed() > longest {
             child.kill().unwrap();
             child.wait().unwrap();
-            panic!("no answer after {LONGEST:?}");
+            panic!("no answer after {longest:?}");
         }
         thread::sleep(Duration::from_millis(5));
     };

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a panic here is a failing test")]
 
+mod bombs;
 mod files;
 mod harness;
 mod objects;
