@@ -200,8 +200,8 @@ pub fn convert(world: &World, originals: &Originals, request: &Request) -> Resul
     let proof = diff::proven(&before, &after).map_err(Failure::Differs)?;
     // What nothing became of, because it was in the right dialect already, needs no proof.
     let converted = !attempt.objects.is_empty() || !attempt.replaced.is_empty();
-    if proof.left_out > 0 && converted {
-        return Err(Failure::Unproven(proof.left_out));
+    if !proof.is_complete() && converted {
+        return Err(Failure::Unproven(proof.left_out + proof.left_out_made_up));
     }
     let Attempt { at_home, objects, replaced, .. } = attempt;
     let there = at_home.len();

@@ -21,6 +21,7 @@ use palisade_model::flow::Who;
 use palisade_model::options::Options;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
+use smol_str::SmolStr;
 
 use crate::reach::Reach;
 use crate::reach::cells::{CellId, Cells};
@@ -100,8 +101,15 @@ impl<'s> Map<'s> {
             false => workloads.into_iter().partition(knows),
         };
         let kinds = Kinds::of(snapshot, &workloads, &reach);
-        let left_out = unknown.into_iter().map(|workload| workload.name).collect();
-        Map { snapshot, workloads, reach, left_out, kinds, options: *options }
+        let mut map = Map { snapshot, workloads, reach, left_out: Vec::new(), kinds, options: *options };
+        let nodes = (0..snapshot.nodes().len()).filter(|at| !map.knows_node(*at));
+        let nodes = nodes.map(|at| WorkloadName {
+            namespace: SmolStr::default(),
+            name: snapshot.nodes()[at].name.clone(),
+            kind: "Node".into(),
+        });
+        map.left_out = unknown.into_iter().map(|workload| workload.name).chain(nodes).collect();
+        map
     }
 
     /// The map without some workloads: another map, with which it is compared, cannot tell about them.

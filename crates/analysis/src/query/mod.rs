@@ -47,6 +47,8 @@ pub struct Answer {
     pub conditional: TrafficId,
     /// Pairs of classes that it says nothing about: what policies say about them takes too much work.
     pub left_out: usize,
+    /// Whether source ports are not distinguished, because rules have too many: then it is about connections that name none.
+    pub coarse: bool,
     /// What was asked about.
     pub asked: TrafficId,
     /// A connection that is let through, where there is one.
@@ -128,7 +130,7 @@ impl Answer {
             Must::NotBeEmpty => self.holds(must),
             Must::BeEmpty | Must::BeFull => !self.holds(must),
         };
-        self.left_out == 0 || shown
+        (self.left_out == 0 && !self.coarse) || shown
     }
 
     /// The connection that speaks against it. That nothing at all is let through, no single one shows.
@@ -183,6 +185,7 @@ pub fn answer(
         every: asked,
         conditional: Traffics::EMPTY,
         left_out: 0,
+        coarse: cuts.coarse,
         asked,
         allowed: None,
         refused: None,

@@ -227,9 +227,8 @@ impl Telling<'_> {
         let potential = beyond.first();
         let differs = beyond.opens(&diff) || beyond.closes(&diff);
         let same = findings.opened + findings.closed == 0 && !differs;
-        // Where there is nobody, it is pods that could be there that count.
-        let compared = beyond.proof.is_none_or(|proof| proof.is_complete()) || !diff.is_about_nobody();
-        let complete = diff.left_out.is_empty() && findings.unseen == 0 && compared;
+        let compared = beyond.proof.is_none_or(|proof| proof.is_complete());
+        let complete = diff.left_out.is_empty() && findings.unseen == 0 && compared && !cuts.coarse;
         let holds = same && complete;
         let paths = if within { &arguments.within } else { &arguments.equals };
         let (name, verb) = (input::describe(paths), if within { "within" } else { "equal to" });

@@ -54,7 +54,7 @@ impl Facts<'_, '_> {
         let proven = self.beyond.proof.is_none_or(|proof| proof.is_complete());
         // Where there is nobody, it is pods that could be there that count.
         let compared = proven || !self.diff.is_about_nobody();
-        self.diff.left_out.is_empty() && self.findings.unseen == 0 && compared
+        self.diff.left_out.is_empty() && self.findings.unseen == 0 && compared && !self.cuts.coarse
     }
 
     /// How many pairs of them.
