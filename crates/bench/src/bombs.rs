@@ -165,7 +165,11 @@ fn of_diff(world: &World) -> usize {
     let diff = Diff::new(&before, &after, &Options::default(), Level::Pods, &cuts, &mut cells);
     let select = Select { ignore_self: false, families: vec![Family::V4] };
     let findings = Findings::of(&diff, &select, &cuts, &mut cells);
-    findings.opened + findings.closed + findings.unseen + usize::from(beyond.proof.is_none())
+    findings.opened
+        + findings.closed
+        + findings.unseen
+        + diff.left_out.len()
+        + usize::from(beyond.proof.is_none())
 }
 
 fn pod(name: &str, labels: &str, at: usize) -> String {

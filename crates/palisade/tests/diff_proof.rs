@@ -289,7 +289,7 @@ fn more_source_ports_than_are_told_apart_are_said() {
     let folder = sides(&rules(0), &rules(1), PODS);
     let (code, out, err) = folder.palisade(&DIFF);
     assert!(err.contains("too many ranges of source ports"), "{err}");
-    assert!(out.starts_with("No difference in what could be read"), "{out}");
+    assert!(out.starts_with("No difference in what was compared"), "{out}");
     // The first rule is on one side only: that nothing differs is not claimed.
     assert_eq!(code, 2, "{out}");
 }
