@@ -245,7 +245,7 @@ fn tiered(name: &str, priority: u8, applied: &str, rules: &str) -> String {
 }
 
 /// Goes from one world to the other and back, checks both changes, and returns how many of them were guarded.
-fn to_and_fro(worlds: [String; 2]) -> Tried {
+fn to_and_fro(worlds: &[String; 2]) -> Tried {
     let packets = packets("172.18.0.0".parse().unwrap());
     let mut source = Followed::default();
     let mut live = Live::new(View::default(), NODES[0], Wiring::new());
@@ -269,7 +269,7 @@ fn joining_a_list_whose_rules_change_is_guarded() {
     let drop_x = "egress: [{action: Drop, to: [{podSelector: {matchLabels: {app: zz}}}]}]";
     let policies = tiered("one", 1, ONE, "egress: [{action: Drop}]")
         + &tiered("two", 2, TWO, &drop_x.replace("zz", "vv"));
-    let tried = to_and_fro([world("one", "none", "zz", &policies), world("two", "none", "vv", &policies)]);
+    let tried = to_and_fro(&[world("one", "none", "zz", &policies), world("two", "none", "vv", &policies)]);
     assert!(tried.guarded > 0 && tried.stopped > 0, "{tried:?}");
 }
 
@@ -280,7 +280,7 @@ fn leaving_a_list_of_a_service_is_guarded() {
         "egress: [{DROP_YY}, {{action: Allow, toServices: [{{name: svc, namespace: a}}]}}, {{action: Drop}}]"
     );
     let policies = tiered("one", 1, ONE, "egress: [{action: Drop}]") + &tiered("two", 2, TWO, &two);
-    let tried = to_and_fro([world("two", "none", "yy", &policies), world("one", "none", "zz", &policies)]);
+    let tried = to_and_fro(&[world("two", "none", "yy", &policies), world("one", "none", "zz", &policies)]);
     assert!(tried.guarded > 0 && tried.stopped > 0, "{tried:?}");
 }
 
@@ -291,6 +291,6 @@ fn a_node_that_leaves_a_list_is_guarded() {
     let applied = format!("{{nodeSelector: {{matchLabels: {{nn: two}}}}}}, {TWO}");
     let two = "ingress: [{action: Drop, from: [{podSelector: {matchLabels: {app: yy}}}]}]";
     let policies = one + &tiered("two", 2, &applied, two);
-    let tried = to_and_fro([world("none", "two", "yy", &policies), world("none", "one", "zz", &policies)]);
+    let tried = to_and_fro(&[world("none", "two", "yy", &policies), world("none", "one", "zz", &policies)]);
     assert!(tried.guarded > 0 && tried.stopped > 0, "{tried:?}");
 }
