@@ -63,11 +63,18 @@ impl Labels {
     }
 
     /// The value of a key.
+    #[inline]
     pub fn get(&self, key: &str) -> Option<&str> {
         // Pods have a handful of labels: walking them beats a binary search over string compares.
         if self.0.len() <= FEW {
             return self.0.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
         }
+        self.get_of_many(key)
+    }
+
+    // Apart, so that the short way stays small enough to be inlined.
+    #[cold]
+    fn get_of_many(&self, key: &str) -> Option<&str> {
         let found = self.0.binary_search_by(|(k, _)| k.as_str().cmp(key));
         found.ok().map(|at| self.0[at].1.as_str())
     }
@@ -194,11 +201,17 @@ impl Requirement {
 }
 
 /// Whether a value is among those of a requirement, which are sorted.
+#[inline]
 fn holds(values: &[SmolStr], value: &str) -> bool {
     match values.len() {
         ..=FEW => values.iter().any(|own| own == value),
-        _ => values.binary_search_by(|own| own.as_str().cmp(value)).is_ok(),
+        _ => holds_of_many(values, value),
     }
+}
+
+#[cold]
+fn holds_of_many(values: &[SmolStr], value: &str) -> bool {
+    values.binary_search_by(|own| own.as_str().cmp(value)).is_ok()
 }
 
 impl fmt::Display for Requirement {
