@@ -18,8 +18,8 @@ use std::net::IpAddr;
 
 use palisade_model::address::Family;
 use palisade_model::flow::Who;
-use palisade_model::group::Members;
 use palisade_model::policy::{Direction, Peer, Peers, PodSet};
+use palisade_model::resolve::GroupMember;
 use palisade_model::snapshot::Snapshot;
 
 use crate::caveats::{self, Caveat};
@@ -274,7 +274,7 @@ fn selections(snapshot: &Snapshot, at: RuleAt) -> Vec<&PodSet> {
             Peer::Group(group) => {
                 let members = snapshot.group(group).unwrap_or_default().iter();
                 sets.extend(members.filter_map(|member| match member {
-                    Members::Pods(set) if !set.external => Some(set),
+                    GroupMember::Pods(set) if !set.external => Some(set),
                     _ => None,
                 }));
             }

@@ -8,12 +8,13 @@ use ipnet::{IpNet, Ipv4Subnets, Ipv6Subnets};
 use palisade_dialects::written::Written;
 use palisade_model::address::Block;
 use palisade_model::cluster::NAMESPACE_NAME_LABEL;
-use palisade_model::group::{GroupName, Members};
+use palisade_model::group::GroupName;
 use palisade_model::label::{Operator, Requirement, Selector};
 use palisade_model::policy::{
     Direction, DomainName, Namespaces, Peer, Peers, PodSet, Rule, Subject, TrafficMatch, TrafficMatches,
 };
 use palisade_model::ranges::Ranges;
+use palisade_model::resolve::GroupMember;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::{PortRange, Protocol};
 use smol_str::SmolStr;
@@ -73,10 +74,12 @@ pub(super) fn subjects(scene: &Scene<'_>, subjects: &[Subject]) -> Vec<Subject> 
         match subject {
             Subject::Group { group, within } => {
                 let within = within.as_ref();
-                let one = |members: &Members| match members {
-                    Members::Pods(set) => Some(Subject::Pods(inside(set, within)?)),
+                let one = |members: &GroupMember| match members {
+                    GroupMember::Pods(set) => Some(Subject::Pods(inside(set, within)?)),
                     // Nodes belong to no namespace, and addresses are never whom a policy applies to.
-                    Members::Nodes(selector) if within.is_none() => Some(Subject::Nodes(selector.clone())),
+                    GroupMember::Nodes(selector) if within.is_none() => {
+                        Some(Subject::Nodes(selector.clone()))
+                    }
                     _ => None,
                 };
                 all.extend(members(&scene.snapshot, group).iter().filter_map(one));
@@ -114,16 +117,15 @@ fn written_out(scene: &Scene<'_>, origin: usize, rule: &Rule, group: &GroupName,
     speech.note(&codes::GROUP, scene, origin, Some(rule), part, message);
 }
 
-fn members<'s>(snapshot: &'s Snapshot, group: &GroupName) -> &'s [Members] {
+fn members<'s>(snapshot: &'s Snapshot, group: &GroupName) -> &'s [GroupMember] {
     snapshot.group(group).unwrap_or_default()
 }
 
-fn member(members: &Members) -> Vec<Peer> {
+fn member(members: &GroupMember) -> Vec<Peer> {
     match members {
-        Members::Pods(set) => vec![Peer::Pods(set.clone())],
-        Members::Nodes(selector) => vec![Peer::Nodes(selector.clone())],
-        Members::Addresses(blocks) => blocks.iter().cloned().map(Peer::Addresses).collect(),
-        _ => Vec::new(),
+        GroupMember::Pods(set) => vec![Peer::Pods(set.clone())],
+        GroupMember::Nodes(selector) => vec![Peer::Nodes(selector.clone())],
+        GroupMember::Addresses(blocks) => blocks.iter().cloned().map(Peer::Addresses).collect(),
     }
 }
 

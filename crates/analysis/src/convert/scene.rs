@@ -18,6 +18,7 @@ use palisade_model::group::Members;
 use palisade_model::matching::Context;
 use palisade_model::options::Options;
 use palisade_model::policy::{Direction, Object, Peer, Peers, Placement, Policy, Rule, Subject, Tier};
+use palisade_model::resolve;
 use palisade_model::snapshot::{Objects, Snapshot};
 use smol_str::SmolStr;
 
@@ -247,7 +248,7 @@ impl<'w> Scene<'w> {
             }
             for rule in &origin.policy.rules {
                 self.grouped(index, rule, speech);
-                if let Some(what) = context.unknown(rule) {
+                if let Some(what) = resolve::unknown(rule, &context.snapshot) {
                     let why = format!("the rule cannot be read ({what})");
                     speech.cannot(&codes::UNREADABLE, self, index, Some(rule), "", why);
                 }

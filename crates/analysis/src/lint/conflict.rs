@@ -13,13 +13,13 @@ use std::ops::RangeInclusive;
 use palisade_model::address::Block;
 use palisade_model::cluster::{ContainerPort, Service};
 use palisade_model::flow::{Flow, Who};
-use palisade_model::group::Members;
 use palisade_model::matching::{Context, Endpoint};
 use palisade_model::policy::{
     Action, Direction, IcmpMatch, Object, Peer, Peers, Policy, Rule, ServiceName, Subject, TrafficMatch,
     TrafficMatches,
 };
 use palisade_model::ranges::Ranges;
+use palisade_model::resolve::{self, GroupMember};
 use palisade_model::traffic::{PortRange, Protocol, Traffic};
 
 use super::pods;
@@ -89,7 +89,8 @@ impl<'s> Search<'s> {
                     found = Found::Disagreement;
                     break 'pairs;
                 }
-                let readable = self.context.unknown(x).is_none() && self.context.unknown(y).is_none();
+                let readable = resolve::unknown(x, &self.context.snapshot).is_none()
+                    && resolve::unknown(y, &self.context.snapshot).is_none();
                 if x.action == y.action || !readable {
                     continue;
                 }
@@ -135,7 +136,7 @@ impl<'s> Search<'s> {
                 for traffic in &traffics {
                     *budget = budget.checked_sub(1).filter(|left| *left > 0)?;
                     let flow = Flow { traffic: *traffic, ..flow };
-                    let carries = |rule: &Rule| self.context.traffics(&rule.traffic, &flow);
+                    let carries = |rule: &Rule| self.context.carries(&rule.traffic, &flow);
                     if carries(x) && carries(y) {
                         return Some(flow);
                     }
@@ -190,7 +191,7 @@ impl<'s> Search<'s> {
                     Peer::Group(group) => {
                         let members = snapshot.group(group).unwrap_or_default();
                         blocks.extend(members.iter().flat_map(|member| match member {
-                            Members::Addresses(blocks) => blocks.as_slice(),
+                            GroupMember::Addresses(blocks) => blocks.as_slice(),
                             _ => &[],
                         }));
                     }

@@ -12,6 +12,7 @@ use palisade_model::flow::Party;
 use palisade_model::matching::Context;
 use palisade_model::options::Options;
 use palisade_model::policy::{Action, Direction, Object, Peer, Peers, Placement, Policy, Rule, Subject};
+use palisade_model::resolve;
 use palisade_model::snapshot::{Snapshot, Stage};
 
 use super::about;
@@ -265,7 +266,7 @@ impl<'s> Decisions<'s> {
 
     /// Whether a rule does what it says: it can be read, and has its place.
     pub fn is_read(&self, at: RuleAt) -> bool {
-        self.stage(at).is_some() && self.context.unknown(self.rule(at).1).is_none()
+        self.stage(at).is_some() && resolve::unknown(self.rule(at).1, &self.context.snapshot).is_none()
     }
 
     /// Whether a rule can be taken out by whoever wrote it: it is the only one of its place in a policy of its own.

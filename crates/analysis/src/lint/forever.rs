@@ -11,9 +11,9 @@
 use std::collections::{BTreeSet, HashMap};
 
 use palisade_model::address::{Block, Family};
-use palisade_model::group::Members;
 use palisade_model::policy::{Action, Namespaces, Peer, Peers, PodSet, Rule, Subject};
 use palisade_model::ranges::Ranges;
+use palisade_model::resolve::GroupMember;
 use palisade_model::snapshot::{Snapshot, Stage};
 use smol_str::SmolStr;
 
@@ -270,9 +270,9 @@ fn subjects<'s>(snapshot: &'s Snapshot, rule: &'s Rule) -> Meant<'s> {
             Subject::Group { group, within } => {
                 for member in snapshot.group(group).unwrap_or_default() {
                     match member {
-                        Members::Pods(set) if is_absolute(set) => meant.pods.push((set, within.as_ref())),
+                        GroupMember::Pods(set) if is_absolute(set) => meant.pods.push((set, within.as_ref())),
                         // Addresses are never whom a policy applies to.
-                        Members::Addresses(_) | Members::Nobody => {}
+                        GroupMember::Addresses(_) => {}
                         _ => meant.beyond = true,
                     }
                 }
@@ -294,9 +294,8 @@ fn peers<'s>(snapshot: &'s Snapshot, rule: &'s Rule) -> Meant<'s> {
             Peer::Group(group) => {
                 for member in snapshot.group(group).unwrap_or_default() {
                     match member {
-                        Members::Pods(set) if is_absolute(set) => meant.pods.push((set, None)),
-                        Members::Addresses(blocks) => meant.blocks.extend(blocks),
-                        Members::Nobody => {}
+                        GroupMember::Pods(set) if is_absolute(set) => meant.pods.push((set, None)),
+                        GroupMember::Addresses(blocks) => meant.blocks.extend(blocks),
                         _ => meant.beyond = true,
                     }
                 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
-use palisade_model::group::{GroupName, Members};
+use palisade_model::group::GroupName;
 use palisade_model::matching::{Context, Endpoint};
 use palisade_model::nearest::nearest;
 use palisade_model::options::Options;
 use palisade_model::policy::{Direction, Peer, Peers, Policy, Rule, Subject};
+use palisade_model::resolve::GroupMember;
 use palisade_model::snapshot::Snapshot;
 
 use super::{about, about_rule, pods};
@@ -83,7 +84,7 @@ fn applied(
         let outside = |pod: &usize| {
             snapshot.namespace_of(*pod).name != namespace
                 && members.iter().any(|member| match member {
-                    Members::Pods(set) => context.holds(set, *pod, Endpoint::Pod(*pod)),
+                    GroupMember::Pods(set) => context.holds(set, *pod, Endpoint::Pod(*pod)),
                     _ => false,
                 })
         };

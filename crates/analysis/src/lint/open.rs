@@ -9,9 +9,9 @@ use std::sync::LazyLock;
 
 use palisade_model::address::Block;
 use palisade_model::diagnostic::{Code, Diagnostic, Location, Severity};
-use palisade_model::group::Members;
 use palisade_model::policy::{Action, Direction, Peer, Peers, Placement, Rule};
 use palisade_model::ranges::Ranges;
+use palisade_model::resolve::GroupMember;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::Protocol;
 
@@ -104,7 +104,7 @@ fn is_for_the_world(snapshot: &Snapshot, rule: &Rule) -> bool {
             Peer::Addresses(block) => blocks.push(block),
             Peer::Group(group) => {
                 for member in snapshot.group(group).unwrap_or_default() {
-                    if let Members::Addresses(own) = member {
+                    if let GroupMember::Addresses(own) = member {
                         blocks.extend(own);
                     }
                 }

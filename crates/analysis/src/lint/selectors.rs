@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use palisade_model::cluster::{NAMESPACE_NAME_LABEL, Service};
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
-use palisade_model::group::Members;
 use palisade_model::label::{Operator, Requirement};
 use palisade_model::matching::{Context, Endpoint};
 use palisade_model::options::Options;
 use palisade_model::policy::{Direction, Namespaces, Peer, Peers, PodSet, Policy, Subject};
+use palisade_model::resolve::GroupMember;
 use palisade_model::snapshot::Snapshot;
 
 use super::{about, about_rule, is_known, pods, pods_of};
@@ -184,15 +184,14 @@ fn nobody<'s>(search: &mut Search<'s>, policy: usize, peer: &'s Peer) -> Option<
 }
 
 /// Why nobody can be in a group, whatever there is.
-fn group_is_nobody(members: &[Members]) -> Option<String> {
-    let why = |member: &Members| match member {
-        Members::Pods(set) => contradiction(set),
-        Members::Nodes(selector) => never_matches(selector).map(|clash| clash.to_string()),
-        Members::Addresses(blocks) => blocks
+fn group_is_nobody(members: &[GroupMember]) -> Option<String> {
+    let why = |member: &GroupMember| match member {
+        GroupMember::Pods(set) => contradiction(set),
+        GroupMember::Nodes(selector) => never_matches(selector).map(|clash| clash.to_string()),
+        GroupMember::Addresses(blocks) => blocks
             .iter()
             .all(|block| block.example().is_none())
             .then(|| "the exceptions are all of its blocks".to_owned()),
-        _ => None,
     };
     let all: Vec<String> = members.iter().map(why).collect::<Option<_>>()?;
     all.into_iter().next()
@@ -225,7 +224,7 @@ fn subjects<'s>(search: &mut Search<'s>, policy: &'s Policy, found: &mut Vec<Dia
         Subject::Service(service) => !snapshot.pods_in(&service.namespace).is_empty(),
         // What is wrong with groups is said by who reads them.
         Subject::Group { group, .. } => {
-            let is_nobody = |members: &[Members]| group_is_nobody(members).is_some();
+            let is_nobody = |members: &[GroupMember]| group_is_nobody(members).is_some();
             let known = pods(snapshot).next().is_some();
             let there = snapshot.has_group(group);
             there && snapshot.group(group).is_ok_and(|members| known || is_nobody(members))
@@ -242,7 +241,7 @@ fn subjects<'s>(search: &mut Search<'s>, policy: &'s Policy, found: &mut Vec<Dia
         }
         Subject::Group { group, within: None } => snapshot.group(group).is_ok_and(|members| {
             members.iter().any(|member| match member {
-                Members::Pods(set) => search.holds_anybody(set),
+                GroupMember::Pods(set) => search.holds_anybody(set),
                 _ => false,
             })
         }),

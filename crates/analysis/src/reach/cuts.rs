@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use palisade_model::address::{Block, Family, next, previous};
-use palisade_model::group::{GroupName, Members};
+use palisade_model::group::GroupName;
 use palisade_model::policy::{Peer, Peers, TrafficMatch, TrafficMatches};
 use palisade_model::ranges::Ranges;
+use palisade_model::resolve::GroupMember;
 use palisade_model::snapshot::Snapshot;
 
 use super::groups::Table;
@@ -151,7 +152,7 @@ impl Found {
             Peer::Group(group) if groups.insert(group, ()).is_some() => {}
             Peer::Group(group) => {
                 for member in snapshot.group(group).into_iter().flatten() {
-                    if let Members::Addresses(blocks) = member {
+                    if let GroupMember::Addresses(blocks) = member {
                         self.ranges(&Ranges::of(blocks));
                     }
                 }

@@ -8,11 +8,12 @@ mod by_values;
 use std::rc::Rc;
 
 use palisade_model::address::{Block, Family};
-use palisade_model::group::{GroupName, Members};
+use palisade_model::group::GroupName;
 use palisade_model::label::Selector;
 use palisade_model::matching::Endpoint;
 use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, Subject};
 use palisade_model::ranges::Ranges;
+use palisade_model::resolve::GroupMember;
 use palisade_model::snapshot::Snapshot;
 
 use super::cuts::Cuts;
@@ -128,21 +129,21 @@ impl<'g, 's> Lookup<'g, 's> {
         self.together(&found)
     }
 
-    fn members(&mut self, members: &'s [Members], within: Option<&str>, found: &mut Vec<Shared>) {
+    fn members(&mut self, members: &'s [GroupMember], within: Option<&str>, found: &mut Vec<Shared>) {
         let inside = within.map(|name| match self.namespace_named(name) {
             Some(at) => self.groups.of_namespace(at),
             None => 0..0,
         });
         for member in members {
             match member {
-                Members::Pods(set) => {
+                GroupMember::Pods(set) => {
                     let pods = self.applied_to(set);
                     found.push(match &inside {
                         Some(inside) => clipped(&pods, inside.start, inside.end),
                         None => pods,
                     });
                 }
-                Members::Nodes(selector) if within.is_none() => found.push(self.hosts(selector)),
+                GroupMember::Nodes(selector) if within.is_none() => found.push(self.hosts(selector)),
                 _ => {}
             }
         }
@@ -185,10 +186,9 @@ impl<'g, 's> Lookup<'g, 's> {
         let mut found = Vec::new();
         for member in self.groups.context.snapshot.group(group).unwrap_or_default() {
             match member {
-                Members::Pods(set) => found.push(self.pods(set, relative_to)),
-                Members::Nodes(selector) => found.push(self.hosts(selector)),
-                Members::Addresses(blocks) => found.extend(blocks.iter().map(|block| self.block(block))),
-                _ => {}
+                GroupMember::Pods(set) => found.push(self.pods(set, relative_to)),
+                GroupMember::Nodes(selector) => found.push(self.hosts(selector)),
+                GroupMember::Addresses(blocks) => found.extend(blocks.iter().map(|block| self.block(block))),
             }
         }
         let found = self.together(&found);
@@ -369,7 +369,7 @@ fn peer_sets<'s>(snapshot: &'s Snapshot, peer: &'s Peer) -> impl Iterator<Item =
         }
     };
     own.into_iter().chain(members.iter().filter_map(|member| match member {
-        Members::Pods(set) => Some(set),
+        GroupMember::Pods(set) => Some(set),
         _ => None,
     }))
 }

@@ -36,6 +36,7 @@ use palisade_model::flow::{Party, Who};
 use palisade_model::matching::{Context, Endpoint, Parties};
 use palisade_model::options::{Options, SelfTraffic};
 use palisade_model::policy::{Direction, Peers, TrafficMatches};
+use palisade_model::resolve;
 use palisade_model::snapshot::Snapshot;
 
 use cells::{CellId, Cells};
@@ -233,7 +234,7 @@ impl<'s> Reach<'s> {
         let context = &self.groups.context;
         let anybody = |at: RuleAt| {
             let rule = &context.snapshot.policies()[at.policy].rules[at.rule];
-            matches!(rule.peers, Peers::Any) || context.unknown(rule).is_some()
+            matches!(rule.peers, Peers::Any) || resolve::unknown(rule, &context.snapshot).is_some()
         };
         cells.work().take(SUPPOSED * program.rules.len() as u64);
         let meant = |held: &Held| anybody(held.at) || names(held.at);

@@ -12,6 +12,7 @@ use palisade_model::matching::Context;
 use palisade_model::policy::{
     Action, Direction, IcmpMatch, PortMatch, Rule, Subject, TrafficMatch, TrafficMatches,
 };
+use palisade_model::resolve;
 use palisade_model::traffic::{PortRange, Protocol};
 use smol_str::SmolStr;
 
@@ -334,7 +335,7 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
 }
 
 fn facts(context: &Context<'_>, at: RuleAt, rule: &Rule) -> Facts {
-    let unknown = context.unknown(rule).is_some();
+    let unknown = resolve::unknown(rule, &context.snapshot).is_some();
     let effect = match (unknown, rule.action) {
         (true, Action::Allow) => None,
         (true, _) => Some(Effect::Act(Action::Deny)),

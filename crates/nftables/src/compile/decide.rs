@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use palisade_engine::delta::{Does, Rule, SetId};
-use palisade_model::policy::{Action, Direction, IcmpMatch, TrafficMatches};
+use palisade_engine::delta::{Rule, RuleEffect, SetId};
+use palisade_model::pipeline::Effect;
+use palisade_model::policy::{Direction, IcmpMatch, TrafficMatches};
 use palisade_model::snapshot::Stage;
 use palisade_model::traffic::{PortRange, Protocol};
 
@@ -116,7 +117,7 @@ impl List {
     pub(crate) fn new(mut rules: Vec<Arc<Rule>>, direction: Direction) -> List {
         // Who is isolated is, however often: the first says so.
         let mut isolated = false;
-        rules.retain(|rule| rule.does != Does::Isolate || !std::mem::replace(&mut isolated, true));
+        rules.retain(|rule| rule.effect != RuleEffect::Isolate || !std::mem::replace(&mut isolated, true));
         let mut list = List {
             direction,
             rules: Vec::new(),
@@ -128,7 +129,7 @@ impl List {
         };
         let mut known: BTreeMap<Vec<SetId>, Condition> = BTreeMap::new();
         for (at, rule) in (0u32..).zip(&rules) {
-            if rule.does == Does::Isolate {
+            if rule.effect == RuleEffect::Isolate {
                 list.isolation = Some(at);
             }
             let destination = rule.destination.filter(|_| direction == Direction::Egress);
@@ -230,21 +231,20 @@ impl List {
         let mut passed = None;
         for at in rules {
             let rule = &self.rules[*at as usize];
-            let stage = rule.order.stage;
+            let stage = rule.rank.stage;
             if passed == Some(stage) || stage == Stage::Baseline && self.isolation.is_some() {
                 continue;
             }
-            let verdict = match rule.does {
+            let RuleEffect::Decide(effect) = rule.effect else { continue };
+            let verdict = match effect {
+                Effect::Allow => Final::Allow,
                 // Whether conditions on layer 7 hold the kernel cannot tell.
-                Does::Act(Action::Allow) if !rule.layer7.is_empty() => Final::Deny,
-                Does::Act(Action::Allow) => Final::Allow,
-                Does::Act(Action::Deny) => Final::Deny,
-                Does::Act(Action::Reject) => Final::Reject,
-                Does::Act(Action::Pass) => {
+                Effect::Deny | Effect::AllowTcp => Final::Deny,
+                Effect::Reject => Final::Reject,
+                Effect::Pass => {
                     passed = Some(stage);
                     continue;
                 }
-                Does::Isolate => continue,
             };
             if stage == Stage::NetworkPolicy && self.isolation.is_none() {
                 continue;
