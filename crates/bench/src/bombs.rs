@@ -48,6 +48,8 @@ pub enum Bomb {
     ExposureNegations,
     /// 700 pods and 700 policies that each select nearly all of them: every pod to every pod.
     VerdictsNegations,
+    /// A text of 400 kB and 30,000 aliases of it, read.
+    ReadAliases,
 }
 
 /// What an answer may take.
@@ -76,6 +78,7 @@ impl Bomb {
             Bomb::DiffNegations => (10_000, 500),
             Bomb::ExposureNegations => (20_000, 500),
             Bomb::VerdictsNegations => (20_000, 300),
+            Bomb::ReadAliases => (3_000, 200),
         };
         Limit { instructions, memory }
     }
@@ -90,6 +93,7 @@ impl Bomb {
             Bomb::MapNegations | Bomb::DiffNegations | Bomb::QueryNegations => excluding(400, 500),
             Bomb::ExposureNegations => lacking(1_200),
             Bomb::VerdictsNegations => excluding(700, 700),
+            Bomb::ReadAliases => return aliases(400_000, 30_000),
         };
         let text = format!(r#"{{"apiVersion":"v1","kind":"List","items":[{}]}}"#, objects.join(","));
         assert!(text.len() < 1_000_000, "a bomb is a file under 1 MB");
@@ -98,7 +102,7 @@ impl Bomb {
 
     /// Asks once. What it returns says that something came of it.
     pub fn run(self) -> usize {
-        let source = Source::new("bomb.json", self.text());
+        let source = Source::new("bomb", self.text());
         let mut world = World::default();
         let mut found = Vec::new();
         load(&source, &Limits::default(), &mut world, &mut found);
@@ -133,6 +137,7 @@ impl Bomb {
                 exposed.outside.len() + exposed.pods.map_or(1, |pods| pods.len())
             }),
             Bomb::DiffNegations => of_diff(&world),
+            Bomb::ReadAliases => found.len(),
             Bomb::VerdictsNegations => {
                 let (snapshot, options) = (Snapshot::new(world.into_objects()), Options::default());
                 let verdicts = Verdicts::new(&snapshot, &options);
@@ -267,6 +272,19 @@ fn excluding(pods: usize, policies: usize) -> Vec<String> {
     pods.chain((0..policies).map(policy)).collect()
 }
 
+/// A pod with a long text and aliases of it for labels, in YAML.
+fn aliases(bytes: usize, aliases: usize) -> String {
+    let mut text = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata:\n  name: w\n  namespace: d\n  labels:\n    first: &text |\n      {}\n",
+        "y".repeat(bytes)
+    );
+    for at in 0..aliases {
+        let _ = writeln!(text, "    a{at}: *text");
+    }
+    assert!(text.len() < 1_000_000, "a bomb is a file under 1 MB");
+    text
+}
+
 /// A pod, and policies that let in whoever lacks a label.
 fn lacking(policies: usize) -> Vec<String> {
     let policy = |at: usize| {
@@ -284,12 +302,22 @@ mod tests {
 
     #[test]
     fn every_bomb_is_read_without_a_word_and_answered() {
-        for bomb in Bomb::value_variants() {
-            let source = Source::new("bomb.json", bomb.text());
+        // What aliases stand for is refused.
+        let is_read = |bomb: &&Bomb| **bomb != Bomb::ReadAliases;
+        for bomb in Bomb::value_variants().iter().filter(is_read) {
+            let source = Source::new("bomb", bomb.text());
             let (mut world, mut found) = (World::default(), Vec::new());
             load(&source, &Limits::default(), &mut world, &mut found);
             assert!(found.is_empty() && world.len() >= 60, "{bomb:?}: {found:?}");
             assert!(bomb.run() > 0, "{bomb:?}");
         }
+    }
+
+    #[test]
+    fn aliases_of_a_long_text_are_refused() {
+        let source = Source::new("bomb", Bomb::ReadAliases.text());
+        let (mut world, mut found) = (World::default(), Vec::new());
+        load(&source, &Limits::default(), &mut world, &mut found);
+        assert_eq!(found.iter().map(|one| one.code.id).collect::<Vec<_>>(), ["S0003"]);
     }
 }

@@ -44,7 +44,7 @@ pub fn run(arguments: &CheckArgs, color: ColorChoice) -> Outcome {
 
     let count = |severity| found.iter().filter(|diagnostic| diagnostic.severity() == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-    let code = match (input.unreadable, errors, warnings) {
+    let code = match (input.is_incomplete(), errors, warnings) {
         (true, ..) => UNANSWERED,
         (false, 0, 0) => YES,
         (false, 0, _) if !arguments.strict => YES,

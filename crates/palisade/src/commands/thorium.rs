@@ -114,7 +114,7 @@ fn verify(arguments: &VerifyArgs, color: ColorChoice) -> Result<Outcome, Text> {
     });
     let count = |severity| found.iter().filter(|finding| finding.severity() == severity).count();
     let errors = count(Severity::Error);
-    let code = match (input.unreadable || !strangers.is_empty() || verified.is_empty(), errors) {
+    let code = match (input.is_incomplete() || !strangers.is_empty() || verified.is_empty(), errors) {
         (true, _) => UNANSWERED,
         (false, 0) => YES,
         (false, _) => NO,
