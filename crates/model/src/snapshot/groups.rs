@@ -76,8 +76,8 @@ pub fn sibling(group: &GroupName, name: &SmolStr) -> GroupName {
     GroupName { namespace: group.namespace.clone(), name: name.clone() }
 }
 
-/// The pods that a service selects. One without a selector has none that a policy could know.
+/// The pods that a service selects. One without a selector, as every ExternalName is, has none that a policy could know.
 fn behind(name: &ServiceName, service: Option<&Service>) -> Option<Members> {
-    let pods = service?.selector.clone()?;
+    let pods = service?.selector()?.clone();
     Some(Members::Pods(PodSet::new(Namespaces::Named(name.namespace.clone()), pods)))
 }
