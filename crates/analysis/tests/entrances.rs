@@ -19,7 +19,7 @@ const SERVICES: &str = "\
 ---
 {apiVersion: v1, kind: Service, metadata: {name: named, namespace: shop}, spec: {selector: {app: web}, ports: [{port: 80, targetPort: web}]}}
 ---
-{apiVersion: v1, kind: Service, metadata: {name: elsewhere, namespace: shop}, spec: {type: ExternalName, externalName: example.com}}
+{apiVersion: v1, kind: Service, metadata: {name: elsewhere, namespace: shop}, spec: {type: ExternalName, externalName: example.com, selector: {app: web}, ports: [{port: 80}]}}
 ---
 ";
 

@@ -120,6 +120,19 @@ fn several_policies_of_any_form() {
     assert!(asked > 100_000, "{asked}");
 }
 
+/// So many rules about one pair that what is left behind each is not interned.
+#[test]
+fn many_policies_of_any_form() {
+    let (mut random, mut asked) = (Generator::new(29), 0);
+    for at in 0..30 {
+        let snapshot = Snapshot::new(objects(random.policies(80)));
+        let one = random.dice().one(&traffic());
+        let flows: Vec<Flow> = all_traffic(&snapshot).into_iter().chain(all_ends(&snapshot, one)).collect();
+        asked += agrees_on(&snapshot, &flows, &options(at));
+    }
+    assert!(asked > 10_000, "{asked}");
+}
+
 /// Every place where a match of traffic begins or ends, between two pods and the addresses outside.
 #[test]
 fn every_form_of_traffic_at_all_of_its_edges() {

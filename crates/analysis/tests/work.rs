@@ -164,3 +164,65 @@ fn a_diff_that_is_not_complete_says_so() {
     }
     assert!(whole.is_some_and(|(opened, _)| opened > 0) && partial > 0);
 }
+
+/// Rules for all nodes about a block that holds them, each but for two addresses, and with ports of its own: no two nodes are
+/// equivalent, and what is left behind each rule is another set.
+fn node_rules(nodes: usize, rules: usize) -> Objects {
+    let address = |at: usize| format!("172.18.{}.{}", at / 250, at % 250 + 1);
+    let mut text = String::new();
+    for at in 0..nodes {
+        let _ = write!(
+            text,
+            "apiVersion: v1\nkind: Node\nmetadata: {{name: n{at}}}\n\
+             status: {{addresses: [{{type: InternalIP, address: {}}}]}}\n---\n",
+            address(at)
+        );
+    }
+    text.push_str(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: d}\nstatus: {podIP: 10.0.0.1}\n---\n",
+    );
+    for at in 0..rules {
+        let rule = |peers: &str| {
+            format!(
+                "[{{action: {}, {peers}: [{{ipBlock: {{cidr: 172.18.0.0/16, except: [{}/32, {}/32]}}}}], \
+                 ports: [{{protocol: TCP, port: {}}}]}}]",
+                if at.is_multiple_of(2) { "Drop" } else { "Allow" },
+                address(at),
+                address(at * 7 % nodes),
+                2 * at + 1
+            )
+        };
+        let _ = write!(
+            text,
+            "apiVersion: crd.antrea.io/v1beta1\nkind: ClusterNetworkPolicy\nmetadata: {{name: c{at}}}\n\
+             spec: {{priority: {}, appliedTo: [{{nodeSelector: {{}}}}], ingress: {}, egress: {}}}\n---\n",
+            at % 100 + 1,
+            rule("from"),
+            rule("to")
+        );
+    }
+    let (mut world, mut found) = (World::default(), Vec::new());
+    load(&Source::new("nodes.yaml", text), &Limits::default(), &mut world, &mut found);
+    assert!(found.is_empty(), "{found:?}");
+    world.into_objects()
+}
+
+/// What is charged is what is done: a tenth of what commands allow is enough. When what every rule left behind was kept, these
+/// answers took 240 MB in 0.7 s, and all of the work.
+#[test]
+fn hundreds_of_node_rules_with_exceptions_are_answered_completely() {
+    let options = Options::default();
+    let (before, after) = (Snapshot::new(node_rules(400, 399)), Snapshot::new(node_rules(400, 400)));
+    let cuts = Cuts::of([&before, &after]);
+    let mut cells = Cells::limited(cuts.line().clone(), Work::new(400_000_000));
+    let map = Map::new(&after, &options, Level::Workloads, &cuts, &mut cells);
+    assert!(map.left_out.is_empty(), "{:?}", map.left_out);
+    let query: Query = "d/p -> node:n7 tcp/15 is full".parse().unwrap();
+    let found = answer(&map, &query, &[Family::V4], &cuts, &mut cells).unwrap();
+    assert_eq!(found.left_out, 0);
+    let mut cells = Cells::limited(cuts.line().clone(), Work::new(400_000_000));
+    let diff = Diff::new(&before, &after, &options, Level::Workloads, &cuts, &mut cells);
+    let select = Select { ignore_self: false, families: vec![Family::V4] };
+    let findings = Findings::of(&diff, &select, &cuts, &mut cells);
+    assert!(diff.left_out.is_empty() && findings.unseen == 0, "{:?} {}", diff.left_out, findings.unseen);
+}

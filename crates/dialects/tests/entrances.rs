@@ -143,7 +143,7 @@ const CLUSTER: &str = "\
 ---
 {apiVersion: v1, kind: Service, metadata: {name: empty, namespace: x}, spec: {selector: {app: none}, ports: [{port: 80}]}}
 ---
-{apiVersion: v1, kind: Service, metadata: {name: elsewhere, namespace: x}, spec: {type: ExternalName, externalName: example.com}}
+{apiVersion: v1, kind: Service, metadata: {name: elsewhere, namespace: x}, spec: {type: ExternalName, externalName: example.com, selector: {app: web}, ports: [{port: 80}]}}
 ---
 {apiVersion: v1, kind: Service, metadata: {name: kept, namespace: x}, spec: {ports: [{port: 80}]}}
 ---

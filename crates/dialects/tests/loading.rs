@@ -99,7 +99,7 @@ fn services_and_what_is_behind_them() {
          {apiVersion: v1, kind: Endpoints, metadata: {name: old}, subsets: [{addresses: [{ip: 10.0.0.3}], notReadyAddresses: [{ip: 10.0.0.4}], ports: [{port: 1}]}]}\n",
     );
     assert_eq!(objects.services[1].addresses.len(), 2, "headless sorts first");
-    assert!(objects.services[0].addresses.is_empty() && objects.services[0].selector.is_none());
+    assert!(objects.services[0].addresses.is_empty() && objects.services[0].selector().is_none());
     assert_eq!(
         objects.endpoints.iter().map(|e| (e.service.as_str(), e.ready.len())).collect::<Vec<_>>(),
         [("old", 1), ("s", 1)]

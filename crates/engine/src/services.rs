@@ -83,7 +83,7 @@ impl Services {
     /// Notes a headless service with its namespace, or forgets it.
     fn list_headless(&mut self, at: u32, there: bool) {
         let service = &self.services[at].service;
-        if !service.headless {
+        if !service.is_headless() {
             return;
         }
         let own = self.headless.entry(service.namespace.clone()).or_default();
@@ -166,7 +166,7 @@ impl Engine {
     /// What is behind a service has changed.
     pub(crate) fn set_backends(&mut self, key: &(SmolStr, SmolStr, SmolStr), backends: Option<Backends>) {
         let service = self.services.service(&ServiceName { namespace: key.0.clone(), name: key.1.clone() });
-        let name = service.filter(|service| service.headless).map(Service::dns_name);
+        let name = service.filter(|service| service.is_headless()).map(Service::dns_name);
         let backends = backends.map(|mut backends| {
             backends.ready.sort_unstable();
             backends.ready.dedup();
@@ -225,7 +225,7 @@ impl Engine {
 
     fn say_headless(&mut self, at: u32, there: bool) {
         let service = &self.services.services[at].service;
-        if !service.headless {
+        if !service.is_headless() {
             return;
         }
         let name = service.dns_name();

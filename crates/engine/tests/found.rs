@@ -10,7 +10,7 @@ mod world;
 use std::net::IpAddr;
 
 use palisade_engine::Item;
-use palisade_model::cluster::{Node, Pod, Service};
+use palisade_model::cluster::{Node, Pod, Service, ServiceKind};
 use palisade_model::label::Selector;
 use palisade_model::options::Options;
 use palisade_model::policy::{
@@ -128,8 +128,7 @@ fn a_headless_service_stands_for_the_node_of_a_host_network_pod_that_tells_no_ad
         Item::Service(Service {
             namespace: "x".into(),
             name: "all".into(),
-            headless: true,
-            selector: Some(Selector::label("app", "a")),
+            kind: ServiceKind::Headless { selector: Some(Selector::label("app", "a")) },
             ..Service::default()
         }),
     ]);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use palisade_engine::view::View;
 use palisade_engine::{Change, Engine, Event, Item};
-use palisade_model::cluster::{ContainerPort, Node, Pod, Service};
+use palisade_model::cluster::{ContainerPort, Node, Pod, Service, ServiceKind};
 use palisade_model::flow::{Flow, Who};
 use palisade_model::label::{Operator, Requirement, Selector};
 use palisade_model::options::Options;
@@ -113,9 +113,8 @@ fn a_headless_service_stands_for_pods_that_are_not_ready_if_it_says_so() {
         world.put(Item::Service(Service {
             namespace: "x".into(),
             name: "all".into(),
-            headless: true,
+            kind: ServiceKind::Headless { selector: Some(Selector::label("app", "a")) },
             publish_not_ready,
-            selector: Some(Selector::label("app", "a")),
             ..Service::default()
         }));
         let names = Peers::Of(vec![Peer::Names(vec![DomainName::form("all.x.svc*")])]);

@@ -42,7 +42,9 @@ impl Services {
     /// The services of a world; nodes lead to their ports, too.
     pub fn of(snapshot: &Snapshot, nodes: &[IpAddr]) -> Services {
         let mut services = Services::default();
-        for (at, service) in snapshot.services().iter().enumerate() {
+        // kube-proxy translates nothing for a Service without a cluster address, node ports included.
+        let translated = snapshot.services().iter().enumerate().filter(|(_, one)| one.has_cluster_address());
+        for (at, service) in translated {
             for port in &service.ports {
                 for family in [Family::V4, Family::V6] {
                     let backends = backends(snapshot, at, port, family);

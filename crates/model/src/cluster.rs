@@ -140,22 +140,39 @@ pub struct Service {
     pub namespace: SmolStr,
     /// Its name.
     pub name: SmolStr,
+    /// What its DNS name resolves to, and which pods are behind it.
+    pub kind: ServiceKind,
     /// Its cluster addresses, as far as they are written; see [`Service::has_cluster_address`].
     pub addresses: Vec<IpAddr>,
-    /// The addresses it is reached by from outside: `externalIPs`, and those of its load balancer.
+    /// The addresses it is reached by from outside: `externalIPs`, and those of its load balancer. Empty, as `addresses`
+    /// is, for a Service without a cluster address: kube-proxy skips it.
     pub external_addresses: Vec<IpAddr>,
-    /// `clusterIP: None`: its name stands for its pods themselves.
-    pub headless: bool,
-    /// `type: ExternalName`: its name is another name for something elsewhere.
-    pub external_name: bool,
     /// Its ports.
     pub ports: Vec<ServicePort>,
     /// Whether pods that are not ready get traffic, too.
     pub publish_not_ready: bool,
-    /// The pods behind it; `None` when its endpoints are kept by somebody else.
-    pub selector: Option<Selector>,
     /// Where it is written.
     pub at: Option<Location>,
+}
+
+/// What the DNS name of a service resolves to.
+///
+/// The selector is part of it because one kind has none: the API ignores the selector of an ExternalName Service, and a
+/// field of its own would be read by code that forgets to ask for the kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServiceKind {
+    /// Its cluster address: connections go through the service, which translates address and port.
+    ClusterAddress {
+        /// The pods behind it; `None` when its endpoints are maintained by another controller.
+        selector: Option<Selector>,
+    },
+    /// The addresses of its endpoints (`clusterIP: None`): clients connect to the pods, and nothing is translated.
+    Headless {
+        /// The pods behind it; `None` when its endpoints are maintained by another controller.
+        selector: Option<Selector>,
+    },
+    /// Another DNS name (`type: ExternalName`): it has no address and no endpoints. Empty where the manifest names none.
+    ExternalName(SmolStr),
 }
 
 /// A port of a service.
@@ -223,7 +240,27 @@ impl Service {
     /// headless Service stands for its pods, that of an ExternalName for something else: a connection to either is one to
     /// the endpoint itself, and nothing on the way knows the Service.
     pub fn has_cluster_address(&self) -> bool {
-        !self.headless && !self.external_name
+        matches!(self.kind, ServiceKind::ClusterAddress { .. })
+    }
+
+    /// Whether its name resolves to the addresses of its endpoints.
+    pub fn is_headless(&self) -> bool {
+        matches!(self.kind, ServiceKind::Headless { .. })
+    }
+
+    /// Whether its name is an alias of another DNS name.
+    pub fn is_external_name(&self) -> bool {
+        matches!(self.kind, ServiceKind::ExternalName(_))
+    }
+
+    /// The pods behind it, if it selects them.
+    pub fn selector(&self) -> Option<&Selector> {
+        match &self.kind {
+            ServiceKind::ClusterAddress { selector } | ServiceKind::Headless { selector } => {
+                selector.as_ref()
+            }
+            ServiceKind::ExternalName(_) => None,
+        }
     }
 
     /// The name that the cluster's DNS knows it by.
@@ -233,8 +270,15 @@ impl Service {
 
     /// Whether a pod of its namespace that lives, with these labels, gets its traffic.
     pub fn is_served_by(&self, ready: bool, labels: &Labels) -> bool {
-        (ready || self.publish_not_ready)
-            && self.selector.as_ref().is_some_and(|selector| selector.matches(labels))
+        (ready || self.publish_not_ready) && self.selector().is_some_and(|selector| selector.matches(labels))
+    }
+}
+
+// === impl ServiceKind ===
+
+impl Default for ServiceKind {
+    fn default() -> Self {
+        ServiceKind::ClusterAddress { selector: None }
     }
 }
 

@@ -7,34 +7,33 @@
 //!                  │ Pass ─────────▲                             │ Pass ───────▲
 //! ```
 //!
-//! There is one procedure for a single connection and for sets of traffic: [`decide`] works over a [`TrafficAlgebra`], and a
-//! single connection is the algebra of one element ([`Connection`]). Fast verdicts, the engine, `flatten` and `analysis`
-//! use it; `evaluate` is written independently and judges it.
+//! There is one procedure for a single connection and for sets of traffic. [`decide`] has the stages and their order; a
+//! [`Ledger`] keeps which part of the traffic is undecided and what was decided about the rest. Fast verdicts and the engine
+//! use the ledger of a single connection ([`verdict`]), `flatten` and `analysis` have their own for sets; `evaluate` is written
+//! independently and judges them all.
 
 use crate::policy::{Action, Rule};
 use crate::trace::Verdict;
 
-/// Operations on traffic that the procedure needs. Implementations may intern sets and charge for work, hence `&mut self`.
-pub trait TrafficAlgebra {
-    /// Some traffic.
-    type Set: Copy;
+/// Traffic on its way through the pipeline: the part that is undecided, and what was decided about the rest.
+pub trait Ledger<R> {
+    /// Decides the undecided traffic that a rule matches, or only the part of it that is carried over TCP.
+    fn assign(&mut self, rule: R, only: Only, action: Action);
 
-    /// Whether every rule that allows traffic in the NetworkPolicy stage is reported, or only those that are needed to allow
-    /// all of it: a caller that asks for a verdict needs one, a caller that names the causes needs all.
-    const REPORTS_EVERY_ALLOW: bool;
+    /// Allows the undecided traffic that a rule of the NetworkPolicy stage matches. A ledger that names every rule that allows
+    /// a connection may leave it undecided until [`Ledger::assign_rest`].
+    fn allow(&mut self, rule: R) {
+        self.assign(rule, Only::All, Action::Allow);
+    }
 
-    /// Returns the set without elements.
-    fn empty(&self) -> Self::Set;
-    /// Returns whether a set has no elements.
-    fn is_empty(&self, set: Self::Set) -> bool;
-    /// Returns the elements of both.
-    fn intersection(&mut self, one: Self::Set, other: Self::Set) -> Self::Set;
-    /// Returns the elements of either.
-    fn union(&mut self, one: Self::Set, other: Self::Set) -> Self::Set;
-    /// Returns the elements of `one` that `other` does not have.
-    fn difference(&mut self, one: Self::Set, other: Self::Set) -> Self::Set;
-    /// Returns the elements that are carried over TCP.
-    fn tcp(&mut self, set: Self::Set) -> Self::Set;
+    /// Decides all undecided traffic.
+    fn assign_rest(&mut self, rest: Rest);
+
+    /// Makes passed traffic undecided again.
+    fn reopen_passed(&mut self);
+
+    /// Returns whether no traffic is undecided.
+    fn is_decided(&self) -> bool;
 }
 
 /// What becomes of the traffic that a rule matches.
@@ -52,14 +51,21 @@ pub enum Effect {
     Pass,
 }
 
-/// What decided about some traffic.
+/// A part of the traffic that a rule matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Only {
+    /// All of it.
+    All,
+    /// What is carried over TCP.
+    Tcp,
+}
+
+/// What decides about traffic that no rule decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Decider<R> {
-    /// A rule that matches, with the action it took: one with [`Effect::AllowTcp`] allows a part and denies the rest.
-    Rule(R, Action),
-    /// The endpoint is isolated, and no rule allows the traffic.
-    Isolation,
-    /// No rule matches, and nothing isolates the endpoint: the traffic is allowed.
+pub enum Rest {
+    /// The endpoint is isolated: the traffic is denied.
+    Isolated,
+    /// Nothing isolates the endpoint: the traffic is allowed.
     Default,
 }
 
@@ -76,54 +82,53 @@ pub struct Stages<Tiers, Allows, Baseline> {
     pub baseline: Baseline,
 }
 
-/// The traffic that is allowed and the traffic that is refused with an answer; the rest is dropped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decision<S> {
-    /// Allowed traffic.
-    pub allow: S,
-    /// Traffic that is refused with an answer.
-    pub reject: S,
-}
-
-/// The algebra of a single connection, which a set either holds or not. `is_tcp` says whether it is carried over TCP.
-#[derive(Debug, Clone, Copy)]
-pub struct Connection {
-    /// Whether the connection is carried over TCP.
-    pub is_tcp: bool,
-}
-
-/// Decides about `traffic`. `matched` returns the traffic that a rule matches; it is not called for rules behind the last one
-/// that can still decide. `emit` gets each part of the traffic with what decided about it, in order of evaluation; parts of
-/// the NetworkPolicy stage may overlap ([`TrafficAlgebra::REPORTS_EVERY_ALLOW`]).
-pub fn decide<A, R: Copy>(
-    algebra: &mut A,
-    traffic: A::Set,
+/// Decides about the traffic of a ledger. Rules behind the last one that can still decide are not looked at.
+pub fn decide<R: Copy>(
+    ledger: &mut impl Ledger<R>,
     stages: Stages<
         impl IntoIterator<Item = (R, Effect)>,
         impl IntoIterator<Item = R>,
         impl IntoIterator<Item = (R, Effect)>,
     >,
-    mut matched: impl FnMut(&mut A, &R) -> A::Set,
-    mut emit: impl FnMut(&mut A, Decider<R>, A::Set),
-) -> Decision<A::Set>
-where
-    A: TrafficAlgebra,
-{
-    let mut run = Run { undecided: traffic, allow: algebra.empty(), reject: algebra.empty() };
-    run.first_match(algebra, stages.tiers, &mut matched, &mut emit);
-    if algebra.is_empty(run.undecided) {
-        return run.decision();
+) {
+    first_match(ledger, stages.tiers);
+    if ledger.is_decided() {
+        return;
     }
     if stages.isolated {
-        run.any_allow(algebra, stages.allows, &mut matched, &mut emit);
-        return run.decision();
+        for rule in stages.allows {
+            ledger.allow(rule);
+            if ledger.is_decided() {
+                return;
+            }
+        }
+        ledger.assign_rest(Rest::Isolated);
+        return;
     }
-    run.first_match(algebra, stages.baseline, &mut matched, &mut emit);
-    if !algebra.is_empty(run.undecided) {
-        emit(algebra, Decider::Default, run.undecided);
-        run.allow = algebra.union(run.allow, run.undecided);
+    first_match(ledger, stages.baseline);
+    if !ledger.is_decided() {
+        ledger.assign_rest(Rest::Default);
     }
-    run.decision()
+}
+
+/// The first rule that matches decides. Passed traffic is undecided again behind the stage.
+fn first_match<R: Copy>(ledger: &mut impl Ledger<R>, rules: impl IntoIterator<Item = (R, Effect)>) {
+    for (rule, effect) in rules {
+        match effect {
+            Effect::Allow => ledger.assign(rule, Only::All, Action::Allow),
+            Effect::AllowTcp => {
+                ledger.assign(rule, Only::Tcp, Action::Allow);
+                ledger.assign(rule, Only::All, Action::Deny);
+            }
+            Effect::Deny => ledger.assign(rule, Only::All, Action::Deny),
+            Effect::Reject => ledger.assign(rule, Only::All, Action::Reject),
+            Effect::Pass => ledger.assign(rule, Only::All, Action::Pass),
+        }
+        if ledger.is_decided() {
+            break;
+        }
+    }
+    ledger.reopen_passed();
 }
 
 /// Returns the verdict about one connection. `matches` says whether a rule matches it.
@@ -134,17 +139,23 @@ pub fn verdict<R: Copy>(
         impl IntoIterator<Item = R>,
         impl IntoIterator<Item = (R, Effect)>,
     >,
-    mut matches: impl FnMut(&R) -> bool,
+    matches: impl FnMut(&R) -> bool,
 ) -> Verdict {
-    let matched = |_: &mut Connection, rule: &R| matches(rule);
-    decide(&mut Connection { is_tcp }, true, stages, matched, |_, _, _| {}).verdict()
+    let mut connection = Connection { is_tcp, matches, decided: None };
+    decide(&mut connection, stages);
+    match connection.decided {
+        Some(Action::Allow) => Verdict::Allow,
+        Some(Action::Reject) => Verdict::Reject,
+        // Nothing is left undecided or passed behind the last stage.
+        Some(Action::Deny | Action::Pass) | None => Verdict::Deny,
+    }
 }
 
-/// How far the procedure has come.
-struct Run<S> {
-    undecided: S,
-    allow: S,
-    reject: S,
+/// A single connection.
+struct Connection<F> {
+    is_tcp: bool,
+    matches: F,
+    decided: Option<Action>,
 }
 
 // === impl Effect ===
@@ -162,132 +173,38 @@ impl Effect {
     }
 }
 
-// === impl Decision ===
+// === impl Rest ===
 
-impl Decision<bool> {
-    /// Returns the verdict about a single connection.
-    pub fn verdict(self) -> Verdict {
+impl Rest {
+    /// Returns what becomes of the traffic.
+    pub fn action(self) -> Action {
         match self {
-            Decision { allow: true, .. } => Verdict::Allow,
-            Decision { reject: true, .. } => Verdict::Reject,
-            Decision { .. } => Verdict::Deny,
-        }
-    }
-}
-
-// === impl Run ===
-
-impl<S: Copy> Run<S> {
-    fn decision(self) -> Decision<S> {
-        Decision { allow: self.allow, reject: self.reject }
-    }
-
-    /// The first rule that matches decides. Passed traffic is undecided again behind the stage.
-    fn first_match<A: TrafficAlgebra<Set = S>, R: Copy>(
-        &mut self,
-        algebra: &mut A,
-        rules: impl IntoIterator<Item = (R, Effect)>,
-        matched: &mut impl FnMut(&mut A, &R) -> S,
-        emit: &mut impl FnMut(&mut A, Decider<R>, S),
-    ) {
-        let mut passed = algebra.empty();
-        for (rule, effect) in rules {
-            let matching = matched(algebra, &rule);
-            let part = algebra.intersection(matching, self.undecided);
-            if algebra.is_empty(part) {
-                continue;
-            }
-            self.undecided = algebra.difference(self.undecided, part);
-            match effect {
-                Effect::Allow => {
-                    self.allow = algebra.union(self.allow, part);
-                    emit(algebra, Decider::Rule(rule, Action::Allow), part);
-                }
-                Effect::AllowTcp => {
-                    let allowed = algebra.tcp(part);
-                    let denied = algebra.difference(part, allowed);
-                    self.allow = algebra.union(self.allow, allowed);
-                    for (action, part) in [(Action::Allow, allowed), (Action::Deny, denied)] {
-                        if !algebra.is_empty(part) {
-                            emit(algebra, Decider::Rule(rule, action), part);
-                        }
-                    }
-                }
-                Effect::Deny => emit(algebra, Decider::Rule(rule, Action::Deny), part),
-                Effect::Reject => {
-                    self.reject = algebra.union(self.reject, part);
-                    emit(algebra, Decider::Rule(rule, Action::Reject), part);
-                }
-                Effect::Pass => {
-                    passed = algebra.union(passed, part);
-                    emit(algebra, Decider::Rule(rule, Action::Pass), part);
-                }
-            }
-            if algebra.is_empty(self.undecided) {
-                break;
-            }
-        }
-        self.undecided = algebra.union(self.undecided, passed);
-    }
-
-    /// What any rule allows is allowed, the rest is denied.
-    fn any_allow<A: TrafficAlgebra<Set = S>, R: Copy>(
-        &mut self,
-        algebra: &mut A,
-        rules: impl IntoIterator<Item = R>,
-        matched: &mut impl FnMut(&mut A, &R) -> S,
-        emit: &mut impl FnMut(&mut A, Decider<R>, S),
-    ) {
-        let mut denied = self.undecided;
-        for rule in rules {
-            let matching = matched(algebra, &rule);
-            let reported = if A::REPORTS_EVERY_ALLOW { self.undecided } else { denied };
-            let part = algebra.intersection(matching, reported);
-            if algebra.is_empty(part) {
-                continue;
-            }
-            emit(algebra, Decider::Rule(rule, Action::Allow), part);
-            self.allow = algebra.union(self.allow, part);
-            denied = algebra.difference(denied, part);
-            if algebra.is_empty(denied) && !A::REPORTS_EVERY_ALLOW {
-                break;
-            }
-        }
-        if !algebra.is_empty(denied) {
-            emit(algebra, Decider::Isolation, denied);
+            Rest::Isolated => Action::Deny,
+            Rest::Default => Action::Allow,
         }
     }
 }
 
 // === impl Connection ===
 
-impl TrafficAlgebra for Connection {
-    type Set = bool;
-
-    const REPORTS_EVERY_ALLOW: bool = false;
-
-    fn empty(&self) -> bool {
-        false
+impl<R, F: FnMut(&R) -> bool> Ledger<R> for Connection<F> {
+    fn assign(&mut self, rule: R, only: Only, action: Action) {
+        let covered = only == Only::All || self.is_tcp;
+        if self.decided.is_none() && covered && (self.matches)(&rule) {
+            self.decided = Some(action);
+        }
     }
 
-    fn is_empty(&self, set: bool) -> bool {
-        !set
+    fn assign_rest(&mut self, rest: Rest) {
+        self.decided = Some(rest.action());
     }
 
-    fn intersection(&mut self, one: bool, other: bool) -> bool {
-        one && other
+    fn reopen_passed(&mut self) {
+        self.decided = self.decided.filter(|action| *action != Action::Pass);
     }
 
-    fn union(&mut self, one: bool, other: bool) -> bool {
-        one || other
-    }
-
-    fn difference(&mut self, one: bool, other: bool) -> bool {
-        one && !other
-    }
-
-    fn tcp(&mut self, set: bool) -> bool {
-        set && self.is_tcp
+    fn is_decided(&self) -> bool {
+        self.decided.is_some()
     }
 }
 
@@ -295,36 +212,36 @@ impl TrafficAlgebra for Connection {
 mod tests {
     use super::*;
 
-    /// Eight connections as bits; the upper four are carried over TCP.
-    struct Bits;
+    /// Eight connections as bits, the upper four carried over TCP; a rule is the set of those it matches.
+    struct Bits {
+        undecided: u8,
+        passed: u8,
+        allow: u8,
+        reject: u8,
+    }
 
-    impl TrafficAlgebra for Bits {
-        type Set = u8;
-
-        const REPORTS_EVERY_ALLOW: bool = true;
-
-        fn empty(&self) -> u8 {
-            0
+    impl Ledger<u8> for Bits {
+        fn assign(&mut self, rule: u8, only: Only, action: Action) {
+            let part = rule & self.undecided & if only == Only::Tcp { 0xf0 } else { 0xff };
+            self.undecided &= !part;
+            match action {
+                Action::Allow => self.allow |= part,
+                Action::Deny => {}
+                Action::Reject => self.reject |= part,
+                Action::Pass => self.passed |= part,
+            }
         }
 
-        fn is_empty(&self, set: u8) -> bool {
-            set == 0
+        fn assign_rest(&mut self, rest: Rest) {
+            self.assign(0xff, Only::All, rest.action());
         }
 
-        fn intersection(&mut self, one: u8, other: u8) -> u8 {
-            one & other
+        fn reopen_passed(&mut self) {
+            self.undecided |= std::mem::take(&mut self.passed);
         }
 
-        fn union(&mut self, one: u8, other: u8) -> u8 {
-            one | other
-        }
-
-        fn difference(&mut self, one: u8, other: u8) -> u8 {
-            one & !other
-        }
-
-        fn tcp(&mut self, set: u8) -> u8 {
-            set & 0xf0
+        fn is_decided(&self) -> bool {
+            self.undecided == 0
         }
     }
 
@@ -347,8 +264,7 @@ mod tests {
         Stages { tiers: copied(tiers), isolated, allows: allows.iter().copied(), baseline: copied(baseline) }
     }
 
-    /// Every pipeline of up to two rules a stage: each connection of a set gets what it gets alone, and the reported parts
-    /// cover the traffic.
+    /// Every pipeline of up to two rules a stage: each connection of a set gets what it gets alone.
     #[test]
     fn a_set_of_traffic_is_decided_as_its_connections_are() {
         let rules: Vec<Matched> =
@@ -363,28 +279,19 @@ mod tests {
                 for (isolated, allows) in
                     [(false, &[][..]), (true, &[]), (true, &[0x18][..]), (true, &[0x18, 0x38])]
                 {
-                    let mut covered = 0;
                     let stages = || stages(tiers, isolated, allows, baseline);
-                    let whole = decide(
-                        &mut Bits,
-                        0xff,
-                        stages(),
-                        |_, set| *set,
-                        |_, decider, part| {
-                            if !matches!(decider, Decider::Rule(_, Action::Pass)) {
-                                covered |= part;
-                            }
-                        },
-                    );
-                    assert_eq!(covered, 0xff);
+                    let mut whole = Bits { undecided: 0xff, passed: 0, allow: 0, reject: 0 };
+                    decide(&mut whole, stages());
+                    assert_eq!((whole.undecided, whole.passed), (0, 0));
                     for bit in 0..8 {
-                        let alone = verdict(bit >= 4, stages(), |set| set >> bit & 1 == 1);
-                        let (allow, reject) = (whole.allow >> bit & 1 == 1, whole.reject >> bit & 1 == 1);
-                        assert_eq!(
-                            alone,
-                            Decision { allow, reject }.verdict(),
-                            "{tiers:?} {isolated} {baseline:?}"
-                        );
+                        let is_in = |set: u8| set >> bit & 1 == 1;
+                        let expected = match (is_in(whole.allow), is_in(whole.reject)) {
+                            (true, _) => Verdict::Allow,
+                            (_, true) => Verdict::Reject,
+                            _ => Verdict::Deny,
+                        };
+                        let alone = verdict(bit >= 4, stages(), |set| is_in(*set));
+                        assert_eq!(alone, expected, "{tiers:?} {isolated} {baseline:?}");
                     }
                 }
             }

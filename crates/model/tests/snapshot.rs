@@ -7,9 +7,11 @@ mod builders;
 
 use builders::*;
 use palisade_model::cluster::{
-    Endpoints, NAMESPACE_NAME_LABEL, Owner, Pod, Service, ServicePort, TargetPort, Workload,
+    Endpoints, NAMESPACE_NAME_LABEL, Owner, Pod, Service, ServiceKind, ServicePort, TargetPort, Workload,
 };
+use palisade_model::entrance::BackendPort;
 use palisade_model::flow::FlowPattern;
+use palisade_model::policy::ServiceName;
 use palisade_model::snapshot::{Objects, ResolveError, Snapshot};
 use palisade_model::traffic::Protocol;
 
@@ -198,10 +200,48 @@ fn service(objects: &mut Objects, target: TargetPort) {
             target,
         }],
         publish_not_ready: false,
-        selector: Some(selector("app=b")),
+        kind: ServiceKind::ClusterAddress { selector: Some(selector("app=b")) },
         at: None,
         ..Service::default()
     });
+}
+
+#[test]
+fn an_external_name_leads_to_a_dns_name() {
+    let mut objects = world();
+    service(&mut objects, TargetPort::Number(80));
+    objects.services[0].kind = ServiceKind::ExternalName("db.example.com".into());
+    // Endpoints that carry its name are nobody's: it has none.
+    let ready = vec!["10.0.0.1".parse().unwrap()];
+    let ports = vec![("".into(), Protocol::Tcp, 80)];
+    objects.endpoints.push(Endpoints { namespace: "x".into(), service: "s".into(), ports, ready });
+    let snapshot = Snapshot::new(objects);
+    let why = "service x/s has no endpoints: it is an ExternalName for the DNS name db.example.com";
+    let help = "ask about an address of db.example.com: ip:ADDRESS";
+    for traffic in ["tcp/8080", "tcp/81", "icmp"] {
+        assert_eq!(refused(&snapshot, &format!("y/a -> svc:x/s {traffic}")), format!("{why}\n  {help}"));
+    }
+    let name = ServiceName { namespace: "x".into(), name: "s".into() };
+    for port in [BackendPort::Number(8080), BackendPort::Number(81), BackendPort::All] {
+        assert_eq!(snapshot.openings(&name, &port, Protocol::Tcp), Ok(Vec::new()));
+    }
+}
+
+#[test]
+fn a_headless_service_leads_to_its_ready_pods_at_any_port() {
+    let mut objects = world();
+    objects.pods.push(Pod { ready: false, ..pod("x", "late", "app=b", "10.0.0.9") });
+    service(&mut objects, TargetPort::Number(80));
+    objects.services[0].kind = ServiceKind::Headless { selector: Some(selector("app=b")) };
+    let snapshot = Snapshot::new(objects);
+    for traffic in ["tcp/8080", "tcp/80", "udp/53", "icmp"] {
+        let through = flows(&snapshot, &format!("y/a -> svc:x/s {traffic}"));
+        assert_eq!(through, [format!("y/a -> x/b {traffic}")]);
+    }
+    // Ingress controllers connect to the endpoints that the Service's port has, so they do translate.
+    let name = ServiceName { namespace: "x".into(), name: "s".into() };
+    let openings = snapshot.openings(&name, &BackendPort::Number(8080), Protocol::Tcp).unwrap();
+    assert_eq!(openings.iter().map(|opening| opening.port).collect::<Vec<_>>(), [80]);
 }
 
 #[test]

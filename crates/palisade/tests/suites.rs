@@ -49,8 +49,8 @@ suite! {
     antrea: "suites/antrea", 284 cases, 15539 flows;
     antrea_2020: "suites/antrea-2020", 45 cases, 3933 flows;
     antrea_order: "suites/antrea-order", 96 cases, 1246 flows;
-    antrea_decisions: "suites/antrea-decisions", 83 cases, 1674 flows;
-    decisions: "suites/decisions", 63 cases, 698 flows;
+    antrea_decisions: "suites/antrea-decisions", 86 cases, 1679 flows;
+    decisions: "suites/decisions", 67 cases, 706 flows;
     thorium: "suites/thorium", 91 cases, 91 flows;
     thorium_document: "suites/thorium-document", 89 cases, 259 flows;
     thorium_example: "examples/thorium", 2 cases, 16 flows;

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use palisade_model::address::Family;
-use palisade_model::cluster::{ContainerPort, Namespace, Node, Pod, Service};
+use palisade_model::cluster::{ContainerPort, Namespace, Node, Pod, Service, ServiceKind};
 use palisade_model::flow::{Flow, Party, Who};
 use palisade_model::group::{Group, GroupName, Members};
 use palisade_model::label::{Labels, Selector};
@@ -90,13 +90,18 @@ pub fn objects(policies: impl IntoIterator<Item = Policy>) -> Objects {
         addresses: addresses.map(address).into(),
         at: None,
     };
-    let service = |name: &str, addresses: &[&str]| Service {
-        namespace: "x".into(),
-        name: name.into(),
-        headless: addresses.is_empty(),
-        addresses: addresses.iter().map(|text| address(text)).collect(),
-        selector: Some(Selector::label("app", "a")),
-        ..Service::default()
+    let service = |name: &str, addresses: &[&str]| {
+        let selector = Some(Selector::label("app", "a"));
+        Service {
+            namespace: "x".into(),
+            name: name.into(),
+            kind: match addresses {
+                [] => ServiceKind::Headless { selector },
+                _ => ServiceKind::ClusterAddress { selector },
+            },
+            addresses: addresses.iter().map(|text| address(text)).collect(),
+            ..Service::default()
+        }
     };
     let mut objects = Objects {
         namespaces: vec![

@@ -13,7 +13,7 @@ use palisade_model::snapshot::Snapshot;
 
 use super::outside::compared;
 use super::{Change, Diff, Joint, Peer, Select};
-use crate::map::{Entry, Map, Pair, Profile, between, pairs};
+use crate::map::{Entry, Map, Pair, Profile, between, is_same_by_sides, pairs};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
 
@@ -219,15 +219,20 @@ impl Diff<'_> {
         tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         cells.work().take(PAIR);
-        let mut entry = |after: bool| {
-            let map = if after { &self.after } else { &self.before };
-            let (from, to) = (self.profiles(source, after)?, self.profiles(destination, after)?);
-            let entry = between(from, to, &map.reach, cells).unwrap_or(Entry::NOTHING);
-            Some(Entry { uniform: true, ..entry })
+        let ends = |after: bool| Some([self.profiles(source, after)?, self.profiles(destination, after)?]);
+        let (Some(before), Some(after)) = (ends(false), ends(true)) else {
+            return ControlFlow::Continue(());
         };
-        if let (Some(before), Some(after)) = (entry(false), entry(true))
-            && before != after
-        {
+        // Most pairs are as they were: of these nothing is worked out, and nothing kept.
+        if is_same_by_sides(before, after, [&self.before.reach, &self.after.reach]) {
+            return ControlFlow::Continue(());
+        }
+        let mut entry = |[from, to]: [&[Profile]; 2], map: &Map<'_>| {
+            let entry = between(from, to, &map.reach, cells).unwrap_or(Entry::NOTHING);
+            Entry { uniform: true, ..entry }
+        };
+        let (before, after) = (entry(before, &self.before), entry(after, &self.after));
+        if before != after {
             let [before, after] = self.with_own_node(source, destination, cells).unwrap_or([before, after]);
             if before == after {
                 return ControlFlow::Continue(());

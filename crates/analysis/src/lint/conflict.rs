@@ -219,9 +219,10 @@ impl<'s> Search<'s> {
         others
     }
 
+    /// A pod that connections through a service lead to.
     fn behind(&self, service: &Service) -> impl Iterator<Item = usize> {
         let snapshot = self.context.snapshot;
-        let selector = service.selector.clone();
+        let selector = service.selector().filter(|_| service.has_cluster_address()).cloned();
         let selected =
             move |pod: &usize| selector.as_ref().is_some_and(|s| s.matches(&snapshot.pods()[*pod].labels));
         snapshot.pods_in(&service.namespace).filter(selected).take(1)

@@ -38,7 +38,7 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     let unreachable = snapshot.services().iter().filter(|service| !service.has_cluster_address());
     let without_address: BTreeMap<(&str, &str), &str> = unreachable
         .map(|service| {
-            let kind = if service.external_name { "an ExternalName" } else { "headless" };
+            let kind = if service.is_external_name() { "an ExternalName" } else { "headless" };
             ((&*service.namespace, &*service.name), kind)
         })
         .collect();

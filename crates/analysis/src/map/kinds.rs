@@ -304,6 +304,31 @@ pub(crate) fn between(
     entry
 }
 
+/// Returns whether both ends of two pairs of sorts of pods get the same cells, one by one: then what [`between`] makes of them
+/// is the same, and need not be worked out. False says nothing. The maps share their cells.
+pub(crate) fn is_same_by_sides(
+    [one_from, one_to]: [&[Profile]; 2],
+    [other_from, other_to]: [&[Profile]; 2],
+    [one_reach, other_reach]: [&[Reach<'_>; 2]; 2],
+) -> bool {
+    let sides = |from: &Profile, to: &Profile, reach: &[Reach<'_>; 2]| {
+        let cells = [0, 1].map(|family| {
+            let (from, to) = (from.classes[family]?, to.classes[family]?);
+            let reach = &reach[family];
+            Some((reach.side(Direction::Egress, from, to), reach.side(Direction::Ingress, to, from)))
+        });
+        let mut order = in_order(from, to);
+        (cells, [order.next(), order.next()])
+    };
+    if (one_from.len(), one_to.len()) != (other_from.len(), other_to.len()) {
+        return false;
+    }
+    one_from.iter().zip(other_from).all(|(one, other)| {
+        let mut ends = one_to.iter().zip(other_to);
+        ends.all(|(one_to, other_to)| sides(one, one_to, one_reach) == sides(other, other_to, other_reach))
+    })
+}
+
 /// What one sort of pod may send another. `None` where they have no family in common.
 fn profiles(from: &Profile, to: &Profile, reach: &[Reach<'_>; 2], cells: &mut Cells) -> Option<Entry> {
     let over = |family: usize| -> Option<TrafficId> {

@@ -30,7 +30,7 @@ use crate::reach::cuts::Cuts;
 use crate::reach::traffic_set::{TrafficId, Traffics};
 pub use entrances::with_ingress_controller;
 pub use kinds::{Entry, KindRows, Kinds, Pair, Profile};
-pub(crate) use kinds::{between, pairs};
+pub(crate) use kinds::{between, is_same_by_sides, pairs};
 pub use nodes::NodeRow;
 pub use select::Select;
 pub use workloads::{EXTERNAL, INGRESS_CONTROLLER, Level, Workload, WorkloadName, workloads};

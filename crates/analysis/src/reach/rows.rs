@@ -4,6 +4,7 @@
 //! is named by, once; what a combination comes to is remembered.
 
 mod sweep;
+mod undecided;
 
 use palisade_model::policy::Action;
 use palisade_model::traffic::Protocol;
@@ -12,7 +13,8 @@ use super::cells::{Cell, CellId, Cells};
 use super::groups::DestinationId;
 use super::members::Spans;
 use super::programs::{Carried, Effect, Held, Program};
-use super::traffic_set::{TrafficId, Traffics};
+use super::traffic_set::{TrafficId, TrafficSet, Traffics};
+use undecided::Undecided;
 
 /// For every class, in runs: the first class of each run, and what all of it gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +27,11 @@ pub struct Row {
 const BY_DESTINATION: u64 = 150;
 /// Steps to ask a rule of a combination, beside what its traffic takes.
 const ASKED: u64 = 40;
+/// Steps to put an interval that was decided in order.
+const SORTED: u64 = 40;
+/// Combinations of rules with at most this many intervals of traffic are combined as interned sets: the same few come back
+/// in every row, and combining them is remembered.
+const FEW: usize = 16;
 
 /// Who decided about some traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,8 +93,79 @@ impl Runner<'_> {
         (0..).zip(&program.rules).filter(|(_, held)| names(held)).map(|(at, _)| at).collect()
     }
 
-    /// The pipeline, for all traffic at once: the rules that are about the peer, in order, to a destination. Tells who
-    /// decided what.
+    /// The pipeline, for all traffic at once: the rules that are about the peer, in order, to a destination.
+    pub fn cell(&mut self, program: &Program, active: &[u32], destination: DestinationId) -> CellId {
+        let intervals = |rule: &u32| match program.rules[*rule as usize].carried {
+            Carried::Always(traffic) => self.cells.traffics.set(traffic).pieces().len(),
+            Carried::ByDestination => 1,
+        };
+        if active.iter().map(intervals).sum::<usize>() <= FEW {
+            return self.run(program, active, destination, |_, _| {});
+        }
+        self.cells.work().take(ASKED * (active.len() as u64 + 1));
+        let at = |rule: &u32| *rule as usize;
+        let tiers = active.partition_point(|rule| at(rule) < program.tiers);
+        let union = active.partition_point(|rule| at(rule) < program.union);
+        let mut state = Parts::new(self.cells.traffics.set(Traffics::ALL));
+        self.first_match_in_place(program, &active[..tiers], destination, &mut state);
+        if program.isolated {
+            let mut about = Vec::new();
+            for rule in &active[tiers..union] {
+                let traffic = self.about(&program.rules[at(rule)], destination);
+                about.extend_from_slice(self.cells.traffics.set(traffic).pieces());
+            }
+            state.steps += SORTED * about.len() as u64;
+            let about = TrafficSet::of(about);
+            state.steps += state.undecided.take(about.pieces(), &mut state.allow);
+        } else {
+            self.first_match_in_place(program, &active[union..], destination, &mut state);
+            state.allow.extend_from_slice(state.undecided.pieces());
+        }
+        let Parts { allow, reject, steps, .. } = state;
+        self.cells.work().take(steps + SORTED * (allow.len() + reject.len()) as u64);
+        let [allow, reject] = [allow, reject].map(|part| self.cells.traffics.intern(TrafficSet::of(part)));
+        self.cells.intern(Cell { allow, reject })
+    }
+
+    /// What [`first_match`](Runner::first_match) does, without interning what is left behind each rule.
+    fn first_match_in_place(
+        &mut self,
+        program: &Program,
+        rules: &[u32],
+        destination: DestinationId,
+        state: &mut Parts,
+    ) {
+        let (mut passed, mut other) = (Vec::new(), Vec::new());
+        for rule in rules {
+            if state.undecided.is_empty() {
+                break;
+            }
+            let held = &program.rules[*rule as usize];
+            let about = self.about(held, destination);
+            let about = self.cells.traffics.set(about);
+            let hit = match held.effect {
+                Effect::Act(Action::Allow) => &mut state.allow,
+                Effect::Act(Action::Reject) => &mut state.reject,
+                Effect::Act(Action::Pass) => &mut passed,
+                Effect::Act(Action::Deny) | Effect::AllowTcp => &mut other,
+            };
+            state.steps += state.undecided.take(about.pieces(), hit);
+            if held.effect == Effect::AllowTcp {
+                let tcp = self.cells.traffics.line().of(Protocol::Tcp);
+                state.steps += SORTED * other.len() as u64;
+                let allowed = TrafficSet::of(std::mem::take(&mut other)).and(&tcp);
+                state.allow.extend_from_slice(allowed.pieces());
+            }
+            other.clear();
+        }
+        state.steps += SORTED * passed.len() as u64;
+        if !passed.is_empty() {
+            passed.extend_from_slice(state.undecided.pieces());
+            state.undecided = Undecided::new(&TrafficSet::of(passed));
+        }
+    }
+
+    /// The pipeline as [`cell`](Runner::cell) runs it, rule by rule: reports which rule decided which traffic.
     pub fn run(
         &mut self,
         program: &Program,
@@ -170,14 +248,37 @@ impl Runner<'_> {
     }
 
     fn hit(&mut self, held: &Held, destination: DestinationId, undecided: TrafficId) -> TrafficId {
-        let about = match held.carried {
+        let about = self.about(held, destination);
+        self.cells.traffics.and(about, undecided)
+    }
+
+    /// The traffic of a rule, to a destination.
+    fn about(&mut self, held: &Held, destination: DestinationId) -> TrafficId {
+        match held.carried {
             Carried::Always(traffic) => traffic,
             Carried::ByDestination => {
                 self.cells.work().take(BY_DESTINATION);
                 (self.carried)(held, destination, &mut self.cells.traffics)
             }
-        };
-        self.cells.traffics.and(about, undecided)
+        }
+    }
+}
+
+/// How far a pipeline has come, in intervals that are not interned.
+struct Parts {
+    undecided: Undecided,
+    /// Intervals in any order; none is in it twice.
+    allow: Vec<(u32, u32)>,
+    reject: Vec<(u32, u32)>,
+    /// Work that was done and not accounted for yet.
+    steps: u64,
+}
+
+// === impl Parts ===
+
+impl Parts {
+    fn new(all: &TrafficSet) -> Self {
+        Parts { undecided: Undecided::new(all), allow: Vec::new(), reject: Vec::new(), steps: 0 }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use palisade_model::cluster::{Service, ServicePort, TargetPort};
+use palisade_model::cluster::{Service, ServiceKind, ServicePort, TargetPort};
 use palisade_model::label::{Requirement, Selector};
 
 use super::{address, dig, is_true, items, metadata, no_update, port, protocol, text};
@@ -30,7 +30,7 @@ fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Low
         }
     }
     addresses.dedup();
-    let external_addresses = external_addresses(node, reader);
+    let mut external_addresses = external_addresses(node, reader);
     let selector = dig(node, "spec.selector")
         .and_then(|selector| StringMap::decode(selector, &spec.child("selector"), reader))
         .filter(|labels| !labels.is_empty())
@@ -40,16 +40,26 @@ fn read(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Low
         let path = spec.child("ports");
         service_port(item, &path.index(index), reader)
     });
+    // The type comes first: the API server ignores selector and addresses of an ExternalName Service, whatever they are.
+    let kind = match text(node, "spec.type") {
+        Some("ExternalName") => {
+            ServiceKind::ExternalName(text(node, "spec.externalName").unwrap_or_default().into())
+        }
+        _ if headless => ServiceKind::Headless { selector },
+        _ => ServiceKind::ClusterAddress { selector },
+    };
+    if !matches!(kind, ServiceKind::ClusterAddress { .. }) {
+        addresses.clear();
+        external_addresses.clear();
+    }
     Some(Lowered::Service(Service {
         namespace: header.namespace.clone().unwrap_or_default(),
         name: header.name.clone(),
         ports: ports.collect(),
+        kind,
         addresses,
         external_addresses,
-        headless,
-        external_name: text(node, "spec.type") == Some("ExternalName"),
         publish_not_ready: is_true(node, "spec.publishNotReadyAddresses", &Path::root(), reader),
-        selector,
         at: Some(header.at.clone()),
     }))
 }

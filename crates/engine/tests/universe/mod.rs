@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use palisade_engine::Item;
 use palisade_model::address::Block;
-use palisade_model::cluster::{ContainerPort, Namespace, Node, Pod, Service};
+use palisade_model::cluster::{ContainerPort, Namespace, Node, Pod, Service, ServiceKind};
 use palisade_model::group::{Group, GroupName, Members};
 use palisade_model::label::{Labels, Selector};
 use palisade_model::policy::{
@@ -78,13 +78,14 @@ pub fn cluster() -> Vec<Item> {
         addresses: vec![address("172.18.0.2")],
         at: None,
     }));
-    for (name, headless) in [("web", false), ("all", true)] {
+    let selector = Some(Selector::label("app", "a"));
+    let web = ServiceKind::ClusterAddress { selector: selector.clone() };
+    for (name, kind) in [("web", web), ("all", ServiceKind::Headless { selector })] {
         items.push(Item::Service(Service {
             namespace: "x".into(),
             name: name.into(),
-            headless,
-            addresses: if headless { Vec::new() } else { vec![address("10.96.0.1")] },
-            selector: Some(Selector::label("app", "a")),
+            addresses: if name == "web" { vec![address("10.96.0.1")] } else { Vec::new() },
+            kind,
             ..Service::default()
         }));
     }

@@ -157,10 +157,10 @@ impl<'s> Judge<'s> {
         })
     }
 
-    /// The pods that a service selects. One without a selector has none that a policy could know.
+    /// The pods that a service selects. One without a selector, as every ExternalName is, has none that a policy could know.
     fn selected_by(&self, name: &ServiceName) -> Option<Members> {
         let at = self.context.snapshot.service(name)?;
-        let pods = self.context.snapshot.services()[at].selector.clone()?;
+        let pods = self.context.snapshot.services()[at].selector()?.clone();
         Some(Members::Pods(PodSet::new(Namespaces::Named(name.namespace.clone()), pods)))
     }
 

@@ -82,9 +82,9 @@ pub fn sibling(group: &GroupName, name: &SmolStr) -> GroupName {
     GroupName { namespace: group.namespace.clone(), name: name.clone() }
 }
 
-/// The pods that a service selects. One without a selector has none that a policy could know.
+/// The pods that a service selects. One without a selector, as every ExternalName is, has none that a policy could know.
 fn selected_by(name: &ServiceName, service: Option<&Service>) -> Option<PodSet> {
-    let pods = service?.selector.clone()?;
+    let pods = service?.selector()?.clone();
     Some(PodSet::new(Namespaces::Named(name.namespace.clone()), pods))
 }
 

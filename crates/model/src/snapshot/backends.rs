@@ -4,7 +4,7 @@ use smol_str::SmolStr;
 
 use super::Snapshot;
 use super::resolve::{Found, ResolveError};
-use crate::cluster::{Endpoints, Service, ServicePort, TargetPort};
+use crate::cluster::{Endpoints, Service, ServiceKind, ServicePort, TargetPort};
 use crate::flow::{EndpointPattern, Who};
 use crate::nearest::nearest;
 use crate::traffic::{Protocol, Traffic};
@@ -62,23 +62,55 @@ impl Snapshot {
         }
     }
 
-    /// The ready backends of a service, each with the port it serves there.
+    /// Returns where connections to a service's name arrive: its ready endpoints, each with the port there.
     pub(super) fn backends(
         &self,
         service: &Service,
         traffic: Traffic,
     ) -> Result<Vec<(Found, u16)>, ResolveError> {
         let full = format!("{}/{}", service.namespace, service.name);
+        let backends = match &service.kind {
+            ServiceKind::ClusterAddress { .. } => self.translated(service, &full, traffic)?,
+            ServiceKind::Headless { .. } => {
+                self.named_endpoints(service).into_iter().map(|found| (found, traffic.port)).collect()
+            }
+            ServiceKind::ExternalName(target) => {
+                return Err(ResolveError::ExternalName { service: full, target: target.to_string() });
+            }
+        };
+        if backends.is_empty() { Err(ResolveError::NoBackend(full)) } else { Ok(backends) }
+    }
+
+    /// The ready backends of the service's port that a connection names, after translation.
+    fn translated(
+        &self,
+        service: &Service,
+        full: &str,
+        traffic: Traffic,
+    ) -> Result<Vec<(Found, u16)>, ResolveError> {
         let Some(port) =
             service.ports.iter().find(|p| p.protocol == traffic.protocol && p.port == traffic.port)
         else {
             let ports: Vec<String> =
                 service.ports.iter().map(|p| format!("{}/{}", p.protocol, p.port)).collect();
             let ports = if ports.is_empty() { "none".to_owned() } else { ports.join(", ") };
-            return Err(ResolveError::ServicePort { service: full, traffic, ports });
+            return Err(ResolveError::ServicePort { service: full.to_owned(), traffic, ports });
         };
-        let backends = self.backends_of(service, port);
-        if backends.is_empty() { Err(ResolveError::NoBackend(full)) } else { Ok(backends) }
+        Ok(self.backends_of(service, port))
+    }
+
+    /// The endpoints that the name of a headless service resolves to. Its ports play no part: DNS knows addresses only, and
+    /// the client connects to the port that it names.
+    fn named_endpoints(&self, service: &Service) -> Vec<Found> {
+        let listed = self.endpoints_of_service(service);
+        let addresses = listed.clone().flat_map(|endpoints| &endpoints.ready);
+        let mut found: Vec<Found> = match listed.clone().next() {
+            Some(_) => addresses.map(|address| (self.who_has(*address), Some(*address))).collect(),
+            None => self.pods_behind(service).map(|pod| (Who::Pod(pod), None)).collect(),
+        };
+        found.sort();
+        found.dedup();
+        found
     }
 
     /// The ready backends of a service's port, each with the port it serves there.
@@ -107,7 +139,7 @@ impl Snapshot {
     pub(super) fn endpoints_of_service<'s>(
         &'s self,
         service: &'s Service,
-    ) -> impl Iterator<Item = &'s Endpoints> {
+    ) -> impl Iterator<Item = &'s Endpoints> + Clone {
         let own = (&service.namespace, &service.name);
         let first = self.endpoints.partition_point(|e| (&e.namespace, &e.service) < own);
         self.endpoints[first..].iter().take_while(move |e| (&e.namespace, &e.service) == own)

@@ -161,7 +161,7 @@ impl Snapshot {
     /// Notes what names stand for: those that are given, and those of headless services, which stand for their pods.
     fn name(&mut self, given: BTreeMap<String, Vec<IpAddr>>) {
         let mut names = given;
-        for service in self.services.iter().filter(|service| service.headless) {
+        for service in self.services.iter().filter(|service| service.is_headless()) {
             let name = service.dns_name().to_string();
             let pods = self.pods_behind(service).flat_map(|pod| self.pods[pod].addresses.iter().copied());
             let listed = self.endpoints_of_service(service).flat_map(|e| e.ready.iter().copied());

@@ -69,8 +69,8 @@ impl Snapshot {
         protocol: Protocol,
     ) -> Result<Vec<Opening>, Dangling> {
         let service = &self.services[self.service(name).ok_or(Dangling::NoService)?];
-        // A name for something elsewhere (ExternalName) has neither.
-        if service.ports.is_empty() && service.selector.is_none() {
+        // An ingress controller resolves an ExternalName itself; whatever the Service lists, no pod is behind it.
+        if service.is_external_name() || service.ports.is_empty() && service.selector().is_none() {
             return Ok(Vec::new());
         }
         let (mut has_port, mut somebody) = (false, false);
@@ -89,7 +89,7 @@ impl Snapshot {
             }));
         }
         let kept_elsewhere =
-            service.selector.is_none() && self.endpoints_of_service(service).next().is_none();
+            service.selector().is_none() && self.endpoints_of_service(service).next().is_none();
         match (has_port, somebody || kept_elsewhere) {
             (false, _) => Err(Dangling::NoPort),
             (true, false) => Err(Dangling::Nobody),

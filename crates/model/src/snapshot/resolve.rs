@@ -63,6 +63,14 @@ pub enum ResolveError {
     /// Nobody is behind the service.
     #[error("service {0} has no ready backend")]
     NoBackend(String),
+    /// The service is an alias of a DNS name, and leads to no endpoint of the cluster.
+    #[error("service {service} has no endpoints: it is an ExternalName{}", leads_to(target))]
+    ExternalName {
+        /// The service.
+        service: String,
+        /// The DNS name; empty where the manifest names none.
+        target: String,
+    },
     /// A wildcard that stands for nobody.
     #[error("{0} matches no pod")]
     Nobody(String),
@@ -80,7 +88,8 @@ pub enum ResolveError {
 // === impl ResolveError ===
 
 impl ResolveError {
-    /// Returns names that exist and are similar to the missing one, as a question; a caller prints it on a line of its own.
+    /// Returns what to ask instead: names that exist and are similar to the missing one, or another form of the question; a
+    /// caller prints it on a line of its own.
     pub fn help(&self) -> Option<String> {
         match self {
             ResolveError::Pod { nearest, .. }
@@ -89,9 +98,18 @@ impl ResolveError {
             | ResolveError::Service { nearest, .. } => {
                 (!nearest.is_empty()).then(|| format!("did you mean {}?", nearest.join(", ")))
             }
+            ResolveError::ExternalName { target, .. } => {
+                let name = if target.is_empty() { "the name it is for" } else { target };
+                Some(format!("ask about an address of {name}: ip:ADDRESS"))
+            }
             _ => None,
         }
     }
+}
+
+/// Says which DNS name an ExternalName Service leads to, if its manifest does.
+fn leads_to(target: &str) -> String {
+    if target.is_empty() { String::new() } else { format!(" for the DNS name {target}") }
 }
 
 /// The most connections that one question stands for: every pair of two thousand pods.
@@ -132,7 +150,7 @@ impl Snapshot {
         };
         let several = stands_for_several(&pattern.source, sources.len())
             || stands_for_several(&pattern.destination, destinations.len());
-        // The name of a headless Service stands for its pods: the connection goes to one of them, through nothing.
+        // The name of a headless Service resolves to its pods: the connection goes to one of them, through nothing.
         let via = via.filter(|via| self.services[*via].has_cluster_address());
         let mut flows = Vec::with_capacity(sources.len() * destinations.len());
         for source in &sources {

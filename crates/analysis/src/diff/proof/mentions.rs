@@ -66,7 +66,7 @@ impl Mentions {
             };
             let behind: BTreeSet<(SmolStr, SmolStr)> = world.groups.iter().filter_map(behind).collect();
             for service in &world.services {
-                if let Some(selector) = &service.selector
+                if let Some(selector) = service.selector()
                     && behind.contains(&(service.namespace.clone(), service.name.clone()))
                 {
                     all.pods.add(selector);

@@ -81,7 +81,7 @@ impl Runner<'_> {
                         return Row::unknown();
                     }
                     active.rules(&sets, &mut rules);
-                    let cell = self.run(program, &rules, destination, |_, _| {});
+                    let cell = self.cell(program, &rules, destination);
                     known.insert((active.key, destination), cell);
                     cell
                 }
