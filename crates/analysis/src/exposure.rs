@@ -27,7 +27,7 @@ use crate::map::Map;
 use crate::reach::RuleAt;
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
-use crate::reach::traffic_set::{TrafficId, Traffics};
+use crate::reach::traffics::{TrafficId, Traffics};
 use crate::space::{Description, Predicate, Space, TooMany, Witness, describe_groups};
 
 /// What a workload does, in one direction, with whoever could be at the other end.
@@ -237,7 +237,7 @@ impl<'m, 's> Exposure<'m, 's> {
                 cells.get(cell).allow
             });
             let each: Vec<TrafficId> = each.collect();
-            let some = each.iter().fold(Traffics::EMPTY, |some, own| cells.traffics.or(some, *own));
+            let some = each.iter().fold(Traffics::EMPTY, |some, own| cells.traffics.union(some, *own));
             gets.push((some, each.iter().all(|own| *own == some)));
         }
         let described = describe_groups(&predicates, &signatures, |at| gets[at]);

@@ -153,7 +153,7 @@ impl Bomb {
 fn of_map(world: &World, ask: impl FnOnce(&Map<'_>, &Cuts, &mut Cells) -> usize) -> usize {
     let (snapshot, options) = (Snapshot::new(world.objects()), Options::default());
     let cuts = Cuts::of([&snapshot]);
-    let mut cells = Cells::limited(cuts.line().clone(), Work::new(STEPS));
+    let mut cells = Cells::limited(cuts.space().clone(), Work::new(STEPS));
     let map = Map::new(&snapshot, &options, Level::Pods, &cuts, &mut cells);
     ask(&map, &cuts, &mut cells)
 }
@@ -166,7 +166,7 @@ fn of_diff(world: &World) -> usize {
     let beyond = Beyond::of(&policies_of(&before), &policies_of(&after), None);
     let (before, after) = (Snapshot::new(before), Snapshot::new(after));
     let cuts = Cuts::of([&before, &after]);
-    let mut cells = Cells::limited(cuts.line().clone(), Work::new(STEPS));
+    let mut cells = Cells::limited(cuts.space().clone(), Work::new(STEPS));
     let diff = Diff::new(&before, &after, &Options::default(), Level::Pods, &cuts, &mut cells);
     let select = Select { ignore_self: false, families: vec![Family::V4] };
     let findings = Findings::of(&diff, &select, &cuts, &mut cells);

@@ -125,7 +125,7 @@ impl Case {
                     (Snapshot::new(map::cluster::objects(CLUSTER, 1)), Options::default());
                 measured(|| {
                     let cuts = Cuts::of([&snapshot]);
-                    let mut cells = Cells::new(cuts.line().clone());
+                    let mut cells = Cells::new(cuts.space().clone());
                     let reach = Reach::new(&snapshot, &options, Family::V4, &cuts, &mut cells);
                     black_box(map::touch(&reach, &mut cells));
                     cells.len()
@@ -135,7 +135,7 @@ impl Case {
                 let (snapshot, options) =
                     (Snapshot::new(map::cluster::objects(CLUSTER, 1)), Options::default());
                 let cuts = Cuts::of([&snapshot]);
-                let mut cells = Cells::new(cuts.line().clone());
+                let mut cells = Cells::new(cuts.space().clone());
                 let map = Map::new(&snapshot, &options, Level::Workloads, &cuts, &mut cells);
                 let select = Select { families: vec![Family::V4], ..Select::default() };
                 measured(|| {

@@ -12,7 +12,7 @@ use super::{Change, Diff, Peer, Select};
 use crate::map::{Entry, Map};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
-use crate::reach::traffic_set::{TrafficId, Traffics};
+use crate::reach::traffics::{TrafficId, Traffics};
 
 /// First and last address, and what is let through.
 type Range = (IpAddr, IpAddr, TrafficId);

@@ -18,7 +18,7 @@ impl Diff<'_> {
     pub fn witness(&self, finding: &Finding, after: bool, cuts: &Cuts, cells: &mut Cells) -> Option<Flow> {
         let map = if after { &self.after } else { &self.before };
         let lets_through = finding.opens == after;
-        let traffic = cells.traffics.line().sample(cells.traffics.set(finding.part))?;
+        let traffic = cells.traffics.space().sample(cells.traffics.set(finding.part))?;
         for (source, destination) in &finding.pairs {
             for reach in &map.reach {
                 let sources = self.parties(*source, after, map, reach, cuts);
@@ -97,6 +97,6 @@ impl Diff<'_> {
 fn is_allowed(reach: &Reach<'_>, (from, to): (u32, u32), traffic: Traffic, cells: &mut Cells) -> bool {
     let cell = reach.cell(from, to, cells);
     let allowed = cells.get(cell).allow;
-    let place = cells.traffics.line().place(traffic, reach.family() == Family::V6);
+    let place = cells.traffics.space().offset(traffic, reach.family() == Family::V6);
     cells.traffics.set(allowed).contains(place)
 }

@@ -5,10 +5,10 @@
 //! All of it together is bounded, so that no input makes it slow; who finds no connection still hears that the rules
 //! disagree.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::net::IpAddr;
-use std::ops::RangeInclusive;
 
 use palisade_model::address::Block;
 use palisade_model::cluster::{ContainerPort, Service};
@@ -23,8 +23,7 @@ use palisade_model::resolve::{self, GroupMember};
 use palisade_model::traffic::{PortRange, Protocol, Traffic};
 
 use super::pods;
-use crate::reach::icmp_places;
-use crate::reach::traffic_set::{Line, TrafficSet};
+use palisade_model::traffic_set::{Region, TrafficSet, TrafficSpace, Unresolved};
 
 /// A search for conflicts, with what is left of the work it may do.
 pub struct Search<'s> {
@@ -279,48 +278,40 @@ impl<'s> Search<'s> {
 
     /// Something of each stretch that both rules name, with source ports left aside.
     fn common(&self, x: &Rule, y: &Rule) -> Vec<Traffic> {
-        let line = Line::new([]);
+        let space = TrafficSpace::new([]);
         let [one, other] = [x, y].map(|rule| match &rule.traffic {
-            TrafficMatches::Any => line.all(),
+            TrafficMatches::Any => space.all(),
             TrafficMatches::Of(matches) => {
-                let mut pieces = Vec::new();
-                matches.iter().for_each(|one| self.places(one, &line, &mut pieces));
-                TrafficSet::of(pieces)
+                let mut intervals = Vec::new();
+                for one in matches {
+                    self.superset(one, |region| space.add(region, &mut intervals));
+                }
+                TrafficSet::from_intervals(intervals)
             }
         });
-        let both = one.and(&other);
-        let each = both.pieces().iter().take(MOST_TRIED);
-        each.filter_map(|piece| line.sample(&TrafficSet::of(vec![*piece]))).collect()
+        let both = one.intersection(&other);
+        let each = both.intervals().iter().take(MOST_TRIED);
+        each.filter_map(|one| space.sample(&TrafficSet::from_intervals(vec![*one]))).collect()
     }
 
-    /// What a rule names lies here, or in a part of it.
-    fn places(&self, one: &TrafficMatch, line: &Line, pieces: &mut Vec<(u32, u32)>) {
-        let mut add = |protocol: Protocol, places: RangeInclusive<u16>| {
-            pieces.extend_from_slice(line.places(protocol, places, PortRange::ALL).pieces());
+    /// Emits regions that hold all traffic a match can cover: a port's name is the port of any pod, from any source port.
+    fn superset(&self, one: &TrafficMatch, mut emit: impl FnMut(Region)) {
+        let mut emit = |region: Region| emit(Region { sources: PortRange::ALL, ..region });
+        let port = match one {
+            TrafficMatch::From(_, port) => Cow::Owned(TrafficMatch::from((**port).clone())),
+            one => Cow::Borrowed(one),
         };
-        match one {
-            TrafficMatch::Ports(protocol, range) if protocol.has_ports() => {
-                add(*protocol, range.first..=range.last);
-            }
-            TrafficMatch::Ports(..) | TrafficMatch::Unknown(_) => {}
-            TrafficMatch::From(_, port) => self.places(&TrafficMatch::from((**port).clone()), line, pieces),
-            TrafficMatch::Icmp(wanted) => {
-                icmp_places(*wanted).into_iter().for_each(|places| add(Protocol::Icmp, places));
-            }
-            TrafficMatch::Igmp(kind, _) => {
-                add(Protocol::Igmp, kind.map_or(0..=u16::MAX, |kind| u16::from(kind)..=u16::from(kind)));
-            }
-            TrafficMatch::Named(protocol, name) => {
-                let snapshot = self.context.snapshot;
-                for port in pods(snapshot).flat_map(|pod| &snapshot.pods()[pod].ports) {
-                    let named = port.name.as_deref() == Some(name);
-                    if named
-                        && protocol.is_none_or(|wanted| wanted == port.protocol)
-                        && port.protocol.has_ports()
-                    {
-                        add(port.protocol, port.number..=port.number);
-                    }
-                }
+        let TrafficMatch::Named(protocol, name) = &*port else {
+            port.regions(&Unresolved, emit);
+            return;
+        };
+        let snapshot = self.context.snapshot;
+        for own in pods(snapshot).flat_map(|pod| &snapshot.pods()[pod].ports) {
+            let is_meant = own.name.as_ref() == Some(name)
+                && protocol.is_none_or(|wanted| wanted == own.protocol)
+                && own.protocol.has_ports();
+            if is_meant {
+                emit(Region::new(own.protocol, own.number..=own.number, PortRange::ALL));
             }
         }
     }

@@ -19,7 +19,7 @@ use super::about;
 use crate::reach::cells::{CellId, Cells};
 use crate::reach::cuts::Cuts;
 use crate::reach::decisions::{Combination, Ends, Meeting};
-use crate::reach::traffic_set::{TrafficId, Traffics};
+use crate::reach::traffics::{TrafficId, Traffics};
 use crate::reach::{Decider, Reach, RuleAt};
 
 /// Not everything was looked at.
@@ -114,7 +114,7 @@ impl<'s> Decisions<'s> {
     pub fn new(snapshot: &'s Snapshot) -> Self {
         let options = Options::default();
         let cuts = Cuts::of([snapshot]);
-        let mut cells = Cells::new(cuts.line().clone());
+        let mut cells = Cells::new(cuts.space().clone());
         let families = [Family::V4, Family::V6];
         let reach = families.map(|family| Reach::new(snapshot, &options, family, &cuts, &mut cells));
         let mut stages = HashMap::new();
@@ -284,7 +284,7 @@ impl<'s> Decisions<'s> {
 
     /// The connection of two who meet that carries some of this traffic, in words.
     pub fn flow_of(&self, direction: Direction, meeting: &Meeting, about: TrafficId) -> Option<String> {
-        let traffic = self.cells.traffics.line().sample(self.cells.traffics.set(about))?;
+        let traffic = self.cells.traffics.space().sample(self.cells.traffics.set(about))?;
         let (source, destination) = match direction {
             Direction::Egress => (meeting.own.1, meeting.other.1),
             Direction::Ingress => (meeting.other.1, meeting.own.1),
@@ -309,7 +309,7 @@ impl<'s> Decisions<'s> {
         let open = meetings.into_iter().find_map(|meeting| {
             let cell = reach.other_side(direction, &meeting);
             let through = self.cells.get(cell).allow;
-            let open = self.cells.traffics.and(through, about);
+            let open = self.cells.traffics.intersection(through, about);
             (open != Traffics::EMPTY).then_some((meeting, open))
         });
         let (meeting, open) = open?;
@@ -381,14 +381,14 @@ fn cost(rules: &[(RuleAt, TrafficId)], traffics: &Traffics) -> usize {
         if !seen.insert(*about) {
             return 1;
         }
-        pieces += traffics.set(*about).pieces().len();
+        pieces += traffics.set(*about).intervals().len();
         1 + pieces
     });
     1 + each.sum::<usize>()
 }
 
 fn all_of(parts: &[TrafficId], cells: &mut Cells) -> TrafficId {
-    parts.iter().fold(Traffics::EMPTY, |all, part| cells.traffics.or(all, *part))
+    parts.iter().fold(Traffics::EMPTY, |all, part| cells.traffics.union(all, *part))
 }
 
 /// Whether the two would do opposite things.

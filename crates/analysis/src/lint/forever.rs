@@ -20,7 +20,7 @@ use smol_str::SmolStr;
 use super::decisions::Decisions;
 use crate::reach::RuleAt;
 use crate::reach::decisions::carried_anywhere;
-use crate::reach::traffic_set::{TrafficId, Traffics};
+use crate::reach::traffics::{TrafficId, Traffics};
 use crate::space::{Bits, Predicate, Space};
 
 /// Asks about one rule after the other.
@@ -143,7 +143,7 @@ impl Forever {
                 return None;
             }
             let Some(about) = carried_anywhere(rule, &mut decisions.cells.traffics) else { continue };
-            if decisions.cells.traffics.and(about, asked.about) != Traffics::EMPTY {
+            if decisions.cells.traffics.intersection(about, asked.about) != Traffics::EMPTY {
                 earlier.push(Asked { at: *at, rule, about });
             }
         }
@@ -165,9 +165,9 @@ impl Forever {
             let mut left = asked.about;
             let active = earlier.iter().enumerate().filter(|(at, _)| meant[*at].anybody || names(*at));
             for (_, one) in active {
-                if traffics.and(left, one.about) != Traffics::EMPTY {
+                if traffics.intersection(left, one.about) != Traffics::EMPTY {
                     takers.insert(one.at);
-                    left = traffics.minus(left, one.about);
+                    left = traffics.difference(left, one.about);
                 }
             }
             left == Traffics::EMPTY

@@ -37,7 +37,7 @@ fn traffic(decisions: &mut Decisions<'_>, outer: &Rule, inner: &Rule) -> bool {
     }
     let traffics = &mut decisions.cells.traffics;
     match (carried_anywhere(outer, traffics), carried_anywhere(inner, traffics)) {
-        (Some(outer), Some(inner)) => traffics.and(outer, inner) == inner,
+        (Some(outer), Some(inner)) => traffics.intersection(outer, inner) == inner,
         _ => false,
     }
 }

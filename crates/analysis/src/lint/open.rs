@@ -19,7 +19,7 @@ use super::about_rule;
 use super::decisions::Decisions;
 use crate::reach::RuleAt;
 use crate::reach::cells::CellId;
-use crate::reach::traffic_set::TrafficId;
+use crate::reach::traffics::TrafficId;
 
 /// In.
 pub static OPEN_INGRESS: Code = Code {
@@ -62,7 +62,7 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
     };
     let all = decisions.rules.iter().filter(|(at, facts)| facts.decisive.is_some() && opens(at));
     let all: Vec<(RuleAt, Vec<u32>)> = all.map(|(at, facts)| (*at, facts.met.clone())).collect();
-    let tcp = decisions.cells.traffics.line().of(Protocol::Tcp);
+    let tcp = decisions.cells.traffics.space().protocol(Protocol::Tcp);
     let tcp = decisions.cells.traffics.intern(tcp);
     // What Thorium's policies say once is said in every group that has them.
     let mut places: BTreeSet<(Direction, Option<Location>)> = BTreeSet::new();
@@ -138,7 +138,7 @@ fn example(decisions: &mut Decisions<'_>, place: u32, at: RuleAt, tcp: TrafficId
     }
     let (_, decided) = decisions.decide(place, |_| false);
     let own = decided.iter().find(|(_, rule, _)| *rule == Some(at))?.2;
-    if decisions.cells.traffics.and(own, tcp) != tcp {
+    if decisions.cells.traffics.intersection(own, tcp) != tcp {
         return None;
     }
     // A rule of a tier opens only what something behind it would refuse.

@@ -6,7 +6,7 @@ use palisade_model::snapshot::Stage;
 
 use super::about_rule;
 use super::decisions::{Decisions, Facts};
-use crate::reach::traffic_set::Traffics;
+use crate::reach::traffics::Traffics;
 use crate::reach::{Decider, RuleAt};
 
 /// The code.
@@ -48,7 +48,7 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
                 };
                 // In the stage of the rule itself, nobody else decides about what it passed.
                 let same = rule.is_some_and(|rule| decisions.stage(rule) == decisions.stage(at));
-                behind && !same && decisions.cells.traffics.and(*part, passed) != Traffics::EMPTY
+                behind && !same && decisions.cells.traffics.intersection(*part, passed) != Traffics::EMPTY
             })
         });
         if leads_somewhere {

@@ -16,7 +16,7 @@ use palisade_model::snapshot::Stage;
 use super::decisions::Decisions;
 use super::includes::{includes, is_absolute};
 use super::{about, about_rule, pods_under};
-use crate::reach::traffic_set::Traffics;
+use crate::reach::traffics::Traffics;
 use crate::reach::{Decider, RuleAt};
 use crate::space::{Answer, Predicate, Space};
 
@@ -222,7 +222,7 @@ impl Search {
         let stage = decisions.stage(at);
         let (mut covered, mut otherwise) = (Traffics::EMPTY, false);
         for (decider, rule, part) in after {
-            let part = decisions.cells.traffics.and(part, own);
+            let part = decisions.cells.traffics.intersection(part, own);
             if part == Traffics::EMPTY {
                 continue;
             }
@@ -230,7 +230,7 @@ impl Search {
             let Some(rule) = rule.filter(|rule| decisions.stage(*rule) == stage) else { continue };
             if same {
                 covers.rules.insert(rule);
-                covered = decisions.cells.traffics.or(covered, part);
+                covered = decisions.cells.traffics.union(covered, part);
             }
             otherwise |= !same;
         }

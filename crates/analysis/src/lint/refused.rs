@@ -11,7 +11,7 @@ use palisade_model::policy::{Action, Direction};
 use super::about_rule;
 use super::decisions::Decisions;
 use crate::reach::decisions::Meeting;
-use crate::reach::traffic_set::{TrafficId, Traffics};
+use crate::reach::traffics::{TrafficId, Traffics};
 use crate::reach::{Decider, RuleAt};
 
 /// The code.
@@ -80,7 +80,7 @@ fn useless(decisions: &mut Decisions<'_>, at: RuleAt, places: Vec<u32>, left: &m
         for class in itself.filter(|_| !decisions.snapshot.services().is_empty()) {
             *left = left.saturating_sub(1);
             let through = decisions.cells.get(reach.side(other, class, class)).allow;
-            if *left == 0 || decisions.cells.traffics.and(through, about) != Traffics::EMPTY {
+            if *left == 0 || decisions.cells.traffics.intersection(through, about) != Traffics::EMPTY {
                 return None;
             }
         }
@@ -90,7 +90,7 @@ fn useless(decisions: &mut Decisions<'_>, at: RuleAt, places: Vec<u32>, left: &m
                 return None;
             }
             let through = decisions.cells.get(reach.other_side(direction, &meeting)).allow;
-            if decisions.cells.traffics.and(through, about) != Traffics::EMPTY {
+            if decisions.cells.traffics.intersection(through, about) != Traffics::EMPTY {
                 return None;
             }
             first = first.or(Some(Useless { family, direction, meeting, about }));
@@ -109,10 +109,10 @@ fn refuser(decisions: &mut Decisions<'_>, useless: &Useless) -> (String, String,
     let reach = &decisions.reach[*family];
     let side = format!("the {other} of {},", decisions.snapshot.describe(meeting.other.1));
     let reasons = reach.reasons(other, meeting.other.0, meeting.own.0, &mut decisions.cells);
-    let shown = decisions.cells.traffics.line().sample(decisions.cells.traffics.set(*about));
+    let shown = decisions.cells.traffics.space().sample(decisions.cells.traffics.set(*about));
     let is_about = |part: TrafficId| {
-        let both = decisions.cells.traffics.set(part).and(decisions.cells.traffics.set(*about));
-        decisions.cells.traffics.line().sample(&both) == shown
+        let both = decisions.cells.traffics.set(part).intersection(decisions.cells.traffics.set(*about));
+        decisions.cells.traffics.space().sample(&both) == shown
     };
     let refuses = reasons.iter().find(|reason| {
         let refuses = match reason.decider {

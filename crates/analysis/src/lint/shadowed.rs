@@ -9,7 +9,7 @@ use palisade_model::snapshot::Stage;
 use super::about_rule;
 use super::decisions::{Decisions, are_opposite};
 use super::forever::Forever;
-use crate::reach::traffic_set::Traffics;
+use crate::reach::traffics::Traffics;
 use crate::reach::{Decider, RuleAt};
 
 /// Dead.
@@ -90,7 +90,7 @@ fn takers(decisions: &mut Decisions<'_>, at: RuleAt) -> (Takers, Option<String>)
         let (_, decided) = decisions.decide(place, |_| false);
         let mut left = about;
         for (decider, rule, part) in decided {
-            let taken = decisions.cells.traffics.and(part, left);
+            let taken = decisions.cells.traffics.intersection(part, left);
             if taken == Traffics::EMPTY {
                 continue;
             }
@@ -102,7 +102,7 @@ fn takers(decisions: &mut Decisions<'_>, at: RuleAt) -> (Takers, Option<String>)
                     if !passed_on {
                         takers.rules.insert(rule);
                         takers.actions.insert(action);
-                        left = decisions.cells.traffics.minus(left, taken);
+                        left = decisions.cells.traffics.difference(left, taken);
                     }
                 }
                 // Either NetworkPolicies, or a rule that opens nothing because nothing is closed.

@@ -14,7 +14,7 @@ use palisade_model::resolve::GroupMember;
 use palisade_model::snapshot::Snapshot;
 
 use super::groups::Table;
-use super::traffic_set::Line;
+use palisade_model::traffic_set::TrafficSpace;
 
 /// More intervals of source ports than this are not told apart.
 const MOST_SOURCES: usize = 1024;
@@ -28,7 +28,7 @@ pub struct Cuts {
     starts: [Vec<IpAddr>; 2],
     /// The multicast groups that rules name.
     groups: BTreeSet<IpAddr>,
-    line: Line,
+    space: TrafficSpace,
     /// Whether there are more boundaries of source ports than are told apart.
     pub coarse: bool,
 }
@@ -52,14 +52,14 @@ impl Cuts {
         }
         let pieces = found.sources.len().saturating_mul(found.matches);
         let coarse = found.sources.len() > MOST_SOURCES || pieces > MOST_PIECES;
-        let line = if coarse { Line::new([]) } else { Line::new(found.sources) };
+        let space = if coarse { TrafficSpace::new([]) } else { TrafficSpace::new(found.sources) };
         let (four, six) = found.starts.into_iter().partition(IpAddr::is_ipv4);
-        Cuts { starts: [four, six], groups: found.groups, line, coarse }
+        Cuts { starts: [four, six], groups: found.groups, space, coarse }
     }
 
     /// How traffic is laid out.
-    pub fn line(&self) -> &Line {
-        &self.line
+    pub fn space(&self) -> &TrafficSpace {
+        &self.space
     }
 
     /// How many intervals of addresses there are.

@@ -3,6 +3,7 @@
 //! The place of a connection is its destination port; for ICMP it is type and code (`type << 8 | code`), for IGMP the type.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use smol_str::SmolStr;
 
@@ -164,6 +165,11 @@ fn icmp(wanted: IcmpMatch, emit: &mut impl FnMut(Region)) {
 // === impl Region ===
 
 impl Region {
+    /// Returns the places of a protocol, from any of the source ports.
+    pub fn new(protocol: Protocol, places: RangeInclusive<u16>, sources: PortRange) -> Self {
+        Region { protocol, first: *places.start(), last: *places.end(), sources }
+    }
+
     /// Returns whether a connection is in the region.
     pub fn contains(self, point: Point) -> bool {
         self.protocol == point.protocol

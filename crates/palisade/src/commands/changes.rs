@@ -41,7 +41,7 @@ pub fn between(before: Objects, after: Objects) -> Changes {
 /// Compares two sets of objects as far as the work allows.
 fn limited(before: Objects, after: Objects, work: Work) -> Changes {
     let sides = Sides::new(before, after);
-    let mut cells = Cells::limited(sides.cuts.line().clone(), work);
+    let mut cells = Cells::limited(sides.cuts.space().clone(), work);
     let how = Comparison {
         options: Options::default(),
         level: Level::Workloads,

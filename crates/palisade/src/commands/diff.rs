@@ -69,7 +69,7 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
         }
     }
     let limit = work(sides.iter().map(|side| &side.input));
-    let mut cells = Cells::limited(compared.cuts.line().clone(), limit);
+    let mut cells = Cells::limited(compared.cuts.space().clone(), limit);
     let how = Comparison {
         options,
         level: level(&arguments.reading),

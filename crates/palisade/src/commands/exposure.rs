@@ -49,7 +49,7 @@ fn answer(arguments: &ExposureArgs, color: ColorChoice, errors: Look) -> Result<
     read.found.extend(dangling(&snapshot));
     let cuts = Cuts::of([&snapshot]);
     read.found.extend(many_source_ports(&cuts));
-    let mut cells = Cells::limited(cuts.line().clone(), work([&read]));
+    let mut cells = Cells::limited(cuts.space().clone(), work([&read]));
     let level = level(&arguments.reading);
     let map = Map::new(&snapshot, &options, level, &cuts, &mut cells);
     read.found.extend(left_out(&map.left_out));

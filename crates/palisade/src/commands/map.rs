@@ -70,7 +70,7 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
     input.found.extend(dangling(&snapshot));
     let cuts = Cuts::of([&snapshot]);
     input.found.extend(many_source_ports(&cuts));
-    let mut cells = Cells::limited(cuts.line().clone(), work([&input]));
+    let mut cells = Cells::limited(cuts.space().clone(), work([&input]));
     let level = level(&arguments.reading);
     let map = Map::new(&snapshot, &options, level, &cuts, &mut cells);
     input.found.extend(left_out(&map.left_out));

@@ -129,7 +129,7 @@ impl Telling<'_> {
             return;
         }
         let cuts = Cuts::of([snapshot]);
-        let mut cells = Cells::limited(cuts.line().clone(), Work::for_input(self.bytes));
+        let mut cells = Cells::limited(cuts.space().clone(), Work::for_input(self.bytes));
         let map = Map::new(snapshot, &self.options, Level::Pods, &cuts, &mut cells);
         // What must never be let through must not be over either family, whoever speaks of it.
         let wanted = match self.arguments.reading.family {
@@ -206,7 +206,7 @@ impl Telling<'_> {
             Snapshot::new(objects)
         });
         let cuts = Cuts::of([&before, &after]);
-        let mut cells = Cells::limited(cuts.line().clone(), Work::for_input(self.bytes + bytes));
+        let mut cells = Cells::limited(cuts.space().clone(), Work::for_input(self.bytes + bytes));
         let level = level(&arguments.reading);
         let diff = Diff::new(&before, &after, &self.options, level, &cuts, &mut cells);
         let select =

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use palisade_analysis::exposure::Exposed;
 use palisade_analysis::map::{Map, WorkloadName, connections};
 use palisade_analysis::reach::cells::Cells;
-use palisade_analysis::reach::traffic_set::{TrafficId, Traffics};
+use palisade_analysis::reach::traffics::{TrafficId, Traffics};
 use palisade_analysis::space::Witness;
 use palisade_model::label::Labels;
 use palisade_model::policy::Direction;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use palisade_analysis::map::connections;
 use palisade_analysis::query::{Answer, Must, Query};
 use palisade_analysis::reach::cells::Cells;
-use palisade_analysis::reach::traffic_set::{TrafficId, Traffics};
+use palisade_analysis::reach::traffics::{TrafficId, Traffics};
 use palisade_model::snapshot::Snapshot;
 use serde::Serialize;
 

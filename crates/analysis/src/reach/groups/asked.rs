@@ -122,7 +122,7 @@ impl<'s> Asked<'s> {
         let mut ports: Vec<(SmolStr, Protocol, u16)> = pod.ports.iter().filter_map(named).collect();
         ports.sort();
         ports.dedup();
-        Destination { ports, multicast: None }
+        Destination { ports, ..Destination::default() }
     }
 }
 

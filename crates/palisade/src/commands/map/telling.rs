@@ -9,7 +9,7 @@ use palisade_analysis::map::why::Why;
 use palisade_analysis::map::{Entry, Map, NodeRow, Peer, Row, Select, connections};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
-use palisade_analysis::reach::traffic_set::{TrafficId, Traffics};
+use palisade_analysis::reach::traffics::{TrafficId, Traffics};
 use palisade_model::policy::Direction;
 
 use crate::print::map::{End, Facts, Line, Printer, Said, Summary};
