@@ -6,7 +6,7 @@ use std::sync::Arc;
 use palisade_model::cluster::{Pod, Service};
 use palisade_model::evaluate::subject;
 use palisade_model::flow::{Flow, Party, Who};
-use palisade_model::matching::{Context, Endpoint};
+use palisade_model::matching::{CarriedTraffic, Context, Endpoint};
 use palisade_model::options::Options;
 use palisade_model::pipeline::{self, Effect, Stages};
 use palisade_model::policy::{Direction, Object, ServiceName};
@@ -191,18 +191,25 @@ impl<'a> Asked<'a> {
         isolated: bool,
         allows: impl Iterator<Item = &'a Row>,
     ) -> Verdict {
+        // By reference: a list of lists is too large to be moved around for every connection.
+        let mut tiers = Ranked::new(self, sets.clone(), Stage::Tiers);
+        let mut baseline = None;
         let stages = Stages {
-            tiers: Ranked::new(self, sets.clone(), Stage::Tiers),
+            tiers: &mut tiers,
             isolated,
             allows,
-            baseline: Ranked::new(self, sets, Stage::Baseline),
+            // Most connections are decided before.
+            baseline: std::iter::from_fn(|| {
+                baseline.get_or_insert_with(|| Ranked::new(self, sets.clone(), Stage::Baseline)).next()
+            }),
         };
         let is_tcp = self.flow.traffic.protocol == Protocol::Tcp;
-        pipeline::verdict(is_tcp, stages, |row| self.matches(row))
+        let carried = self.context.carried(self.flow);
+        pipeline::verdict(is_tcp, stages, |row| self.matches(row, &carried))
     }
 
-    fn matches(&self, row: &Row) -> bool {
-        self.carries(row)
+    fn matches(&self, row: &Row, carried: &CarriedTraffic<'_, Engine>) -> bool {
+        self.carries(row, carried)
             && match &row.peers {
                 PeerSets::Any => true,
                 sets => sets.as_slice().iter().any(|set| self.is_in(*set, self.peer)),
@@ -210,15 +217,15 @@ impl<'a> Asked<'a> {
             && (row.destination == NONE || self.is_in(row.destination, self.flow.destination))
     }
 
-    fn carries(&self, row: &Row) -> bool {
+    fn carries(&self, row: &Row, carried: &CarriedTraffic<'_, Engine>) -> bool {
         let traffic = self.flow.traffic;
-        let carried = self.engine.policies.carried(row);
+        let wanted = self.engine.policies.carried(row);
         match row.port {
-            None => self.context.carries(carried.traffic(), self.flow),
+            None => carried.is_among(wanted.traffic()),
             Some((named, protocol, port)) => {
                 traffic.protocol == protocol
                     && traffic.port == port
-                    && carried.named[named as usize].may_come_from(traffic)
+                    && wanted.named[named as usize].may_come_from(traffic)
             }
         }
     }

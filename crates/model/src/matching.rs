@@ -18,7 +18,7 @@ use crate::policy::{
 };
 use crate::resolve::{self, GroupMember, ResolvedPeer};
 use crate::snapshot::Snapshot;
-use crate::traffic::{Protocol, Traffic};
+use crate::traffic::Protocol;
 use crate::traffic_set::{Addressing, Point, Receiver};
 
 /// Somebody that policies can apply to, by its place in the snapshot.
@@ -216,22 +216,24 @@ impl<C: Parties> Context<'_, C> {
         (!inside).then_some(via)
     }
 
-    /// Returns whether the traffic of a connection is among these.
+    /// Returns the traffic of a connection, as rules are compared with it.
+    #[inline]
+    pub fn carried<'a>(&'a self, flow: &'a Flow) -> CarriedTraffic<'a, C> {
+        // The family matters to ICMP alone.
+        let is_ipv6 = flow.traffic.protocol == Protocol::Icmp && family(flow) == Some(Family::V6);
+        CarriedTraffic { point: Point::new(flow.traffic, is_ipv6), context: self, flow }
+    }
+
+    /// Returns whether the traffic of a connection is among these. For many rules, make a [`Context::carried`] once.
     pub fn carries(&self, matches: &TrafficMatches, flow: &Flow) -> bool {
-        match matches {
-            TrafficMatches::Any => true,
-            matches => {
-                let is_ipv6 = family(flow) == Some(Family::V6);
-                matches.covers(Point::new(flow.traffic, is_ipv6), &ReceiverOf { context: self, flow })
-            }
-        }
+        self.carried(flow).is_among(matches)
     }
 
     /// What a port's name stands for at the destination. Only pods in the pod network name their ports.
-    pub fn named_port(&self, destination: Party, name: &str, traffic: Traffic) -> Option<u16> {
+    pub fn named_port(&self, destination: Party, name: &str, protocol: Protocol) -> Option<u16> {
         match destination.who {
             Who::Pod(pod) if !self.snapshot.pod(pod).host_network => {
-                named_port(self.snapshot.pod(pod).ports, name, traffic.protocol)
+                named_port(self.snapshot.pod(pod).ports, name, protocol)
             }
             _ => None,
         }
@@ -329,17 +331,27 @@ impl Context<'_> {
     }
 }
 
-/// The receiver of a connection, for the traffic that rules match.
-struct ReceiverOf<'a, 's, C> {
-    context: &'a Context<'s, C>,
+/// The traffic of a connection, with its receiver.
+#[derive(Debug)]
+pub struct CarriedTraffic<'a, C = Snapshot> {
+    point: Point,
+    context: &'a Context<'a, C>,
     flow: &'a Flow,
 }
 
-// === impl ReceiverOf ===
+// === impl CarriedTraffic ===
 
-impl<C: Parties> Receiver for ReceiverOf<'_, '_, C> {
+impl<C: Parties> CarriedTraffic<'_, C> {
+    /// Returns whether it is among these.
+    #[inline]
+    pub fn is_among(&self, matches: &TrafficMatches) -> bool {
+        matches.covers(self.point, self)
+    }
+}
+
+impl<C: Parties> Receiver for CarriedTraffic<'_, C> {
     fn port_named(&self, name: &str, protocol: Protocol) -> Option<u16> {
-        self.context.named_port(self.flow.destination, name, Traffic::new(protocol, 0))
+        self.context.named_port(self.flow.destination, name, protocol)
     }
 
     fn addressing(&self) -> Addressing {

@@ -180,9 +180,10 @@ impl<'s> Verdicts<'s> {
             allows: program.allows.iter().map(rule),
             baseline: program.baseline.iter().map(ranked),
         };
+        let carried = self.context.carried(flow);
         pipeline::verdict(flow.traffic.protocol == Protocol::Tcp, stages, |rule| {
             // Comparing ports is far cheaper than comparing labels, and rules out most rules.
-            self.context.carries(rule.traffic, flow)
+            carried.is_among(rule.traffic)
                 && match &rule.peers {
                     ResolvedPeers::Any => true,
                     ResolvedPeers::Of(peers) => {

@@ -48,6 +48,8 @@ pub struct Held {
     pub peers: PeerSetId,
     /// What it is about.
     pub carried: Carried,
+    /// The number of intervals of that, as far as it is known; at most 65,535 are counted.
+    pub intervals: u16,
 }
 
 /// The traffic of a rule.
@@ -286,7 +288,7 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
             }
         };
         if by_destination && destination.is_none() {
-            return Held { at, effect, peers, carried: Carried::ByDestination };
+            return Held { at, effect, peers, carried: Carried::ByDestination, intervals: 1 };
         }
         let carried = match self.carried_of.get(&(id, destination)) {
             Some(known) => *known,
@@ -299,7 +301,9 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
                 traffic
             }
         };
-        Held { at, effect, peers, carried: Carried::Always(carried) }
+        let intervals = self.cells.traffics.set(carried).intervals().len();
+        let intervals = u16::try_from(intervals).unwrap_or(u16::MAX);
+        Held { at, effect, peers, carried: Carried::Always(carried), intervals }
     }
 
     fn peer_set(&mut self, found: Shared) -> PeerSetId {

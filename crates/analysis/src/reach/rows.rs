@@ -96,10 +96,7 @@ impl Runner<'_> {
 
     /// Runs the pipeline for all traffic at once: the rules that are about the peer, in order, to a destination.
     pub fn cell(&mut self, program: &Program, active: &[u32], destination: DestinationId) -> CellId {
-        let intervals = |rule: &u32| match program.rules[*rule as usize].carried {
-            Carried::Always(traffic) => self.cells.traffics.set(traffic).intervals().len(),
-            Carried::ByDestination => 1,
-        };
+        let intervals = |rule: &u32| usize::from(program.rules[*rule as usize].intervals);
         if active.iter().map(intervals).sum::<usize>() <= FEW {
             return self.run(program, active, destination, |_, _| {});
         }

@@ -209,7 +209,7 @@ impl<'s> Judge<'s> {
         let traffic = flow.traffic;
         protocol.is_none_or(|protocol| protocol == traffic.protocol)
             && traffic.protocol.has_ports()
-            && self.context.named_port(flow.destination, name, traffic) == Some(traffic.port)
+            && self.context.named_port(flow.destination, name, traffic.protocol) == Some(traffic.port)
     }
 }
 

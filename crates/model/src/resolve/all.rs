@@ -42,8 +42,13 @@ pub struct ResolvedRuleAt<'s> {
 impl<'s> Resolution<'s> {
     /// Resolves the rules of a snapshot.
     pub fn new(snapshot: &'s Snapshot) -> Self {
-        let mut resolution =
-            Resolution { rules: Vec::new(), policies: vec![0], tiers: Vec::new(), baseline: Vec::new() };
+        let count = snapshot.policies().iter().map(|policy| policy.rules.len()).sum();
+        let mut resolution = Resolution {
+            rules: Vec::with_capacity(count),
+            policies: vec![0],
+            tiers: Vec::new(),
+            baseline: Vec::new(),
+        };
         for (policy, written) in snapshot.policies().iter().enumerate() {
             let rank = rank(written, &snapshot);
             for (at, own) in written.rules.iter().enumerate() {

@@ -12,7 +12,7 @@ use crate::policy::{Namespaces, PodSet, ServiceName, Subject};
 
 /// One alternative for the subject of a resolved rule. Namespaces of pods are never relative: every endpoint is in its own
 /// namespace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ResolvedSubject<'r> {
     /// Pods, or external entities.
     Pods(Cow<'r, PodSet>),
@@ -22,18 +22,14 @@ pub enum ResolvedSubject<'r> {
     Service(&'r ServiceName),
 }
 
-/// Resolves subjects, each once. A group that cannot be read stands for every endpoint it could have meant: rules that apply
+/// Resolves subjects, each once and sorted. A group that cannot be read stands for every endpoint it could have meant: rules that apply
 /// to it fail closed.
 pub fn subjects<'r>(
     subjects: &'r [Subject],
     references: &impl References<'r>,
 ) -> SmallVec<[ResolvedSubject<'r>; 2]> {
     let mut all: SmallVec<[ResolvedSubject<'r>; 2]> = SmallVec::new();
-    let mut add = |one: ResolvedSubject<'r>| {
-        if !all.contains(&one) {
-            all.push(one);
-        }
-    };
+    let mut add = |one: ResolvedSubject<'r>| all.push(one);
     for subject in subjects {
         match subject {
             Subject::Pods(set) => absolute(set).map(ResolvedSubject::Pods).into_iter().for_each(&mut add),
@@ -48,6 +44,10 @@ pub fn subjects<'r>(
                 Some(Err(_)) => unreadable_group(within.as_ref()).into_iter().for_each(&mut add),
             },
         }
+    }
+    if all.len() > 1 {
+        all.sort_unstable();
+        all.dedup();
     }
     all
 }

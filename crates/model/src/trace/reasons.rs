@@ -139,7 +139,7 @@ impl Judge<'_> {
         let why = match named {
             Some(name) => {
                 let pod = self.context.snapshot.describe(flow.destination);
-                match self.context.named_port(flow.destination, name, traffic) {
+                match self.context.named_port(flow.destination, name, traffic.protocol) {
                     Some(number) => {
                         format!("port {name} of {pod} is {}/{number}, not {traffic}", traffic.protocol)
                     }

@@ -66,6 +66,7 @@ const IGMP_ANY_TYPE: u16 = 256;
 
 impl TrafficMatches {
     /// Returns whether a connection to this receiver matches.
+    #[inline]
     pub fn covers(&self, point: Point, receiver: &impl Receiver) -> bool {
         match self {
             TrafficMatches::Any => true,
@@ -79,10 +80,17 @@ impl TrafficMatches {
 impl TrafficMatch {
     /// Returns whether a connection to this receiver matches.
     pub fn covers(&self, point: Point, receiver: &impl Receiver) -> bool {
-        // A code without a type is 256 regions, which need not be listed for one connection.
-        if let TrafficMatch::Icmp(wanted) = self {
-            let [kind, code] = point.place.to_be_bytes();
-            return point.protocol == Protocol::Icmp && wanted.contains(kind, code);
+        match self {
+            // Most rules name ports.
+            TrafficMatch::Ports(protocol, range) => {
+                return *protocol == point.protocol && protocol.has_ports() && range.contains(point.place);
+            }
+            // A code without a type is 256 regions, which need not be listed for one connection.
+            TrafficMatch::Icmp(wanted) => {
+                let [kind, code] = point.place.to_be_bytes();
+                return point.protocol == Protocol::Icmp && wanted.contains(kind, code);
+            }
+            _ => {}
         }
         let mut covers = false;
         self.regions(receiver, |region| covers |= region.contains(point));
@@ -241,6 +249,21 @@ mod tests {
                 let mut listed = false;
                 wanted.regions(&Unresolved, |region| listed |= region.contains(point));
                 assert_eq!(wanted.covers(point, &Unresolved), listed);
+            }
+        }
+    }
+
+    #[test]
+    fn port_regions_cover_what_the_match_covers() {
+        for protocol in [Protocol::Tcp, Protocol::Udp, Protocol::Icmp] {
+            let wanted = TrafficMatch::Ports(protocol, PortRange { first: 80, last: 90 });
+            for (own, place) in
+                [(Protocol::Tcp, 79), (Protocol::Tcp, 80), (Protocol::Udp, 90), (Protocol::Icmp, 85)]
+            {
+                let point = Point { protocol: own, place, sources: PortRange::EPHEMERAL };
+                let mut listed = false;
+                wanted.regions(&Unresolved, |region| listed |= region.contains(point));
+                assert_eq!(wanted.covers(point, &Unresolved), listed, "{wanted} {own}/{place}");
             }
         }
     }
