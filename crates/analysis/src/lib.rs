@@ -6,8 +6,8 @@
 pub mod caveats;
 pub mod convert;
 pub mod diff;
+pub mod disjoint;
 pub mod exposure;
-pub mod lint;
 pub mod map;
 pub mod policy_test;
 pub mod query;

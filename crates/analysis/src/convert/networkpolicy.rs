@@ -20,7 +20,7 @@ use super::scene::{Origin, Scene};
 use super::speech::{Said, Speech, Taken, distinct};
 use super::union::{DIRECTIONS, counts, covers};
 use super::{codes, ends, lists};
-use crate::lint::ties::apart;
+use crate::disjoint::are_disjoint;
 
 const GROUP: &str = "networking.k8s.io";
 const KIND: &str = "NetworkPolicy";
@@ -162,7 +162,7 @@ fn alone<'t>(
     thorium: impl Iterator<Item = (&'t Policy, &'t Concerned)>,
     speech: &mut Speech,
 ) {
-    let meets = |other: &Concerned| !origin.concerned.apart(other, &scene.compared);
+    let meets = |other: &Concerned| !origin.concerned.are_disjoint(other, &scene.compared);
     let adding = scene.origins.iter().filter(|other| other.policy.placement == Placement::Union);
     let adding = adding.map(|other| (&other.policy, &other.concerned));
     for (other, _) in adding.chain(thorium).filter(|(_, whom)| meets(whom)).take(MOST_ADDING) {
@@ -236,7 +236,7 @@ fn is_allowed(
 ) -> bool {
     let step = &steps[at];
     let (before, after) = denying.split_at(denying.partition_point(|other| *other < at));
-    let denies = |other: &&Step<'_>| !apart(&other.subject, &step.subject);
+    let denies = |other: &&Step<'_>| !are_disjoint(&other.subject, &step.subject);
     let mut after = after.iter().map(|at| &steps[*at]);
     let why = if let Some(before) = before.iter().map(|at| &steps[*at]).find(denies) {
         format!(

@@ -17,7 +17,7 @@ use super::numbers::Wanted;
 use super::scene::{Dialect, Origin, Scene};
 use super::speech::{Said, Speech};
 use super::{codes, ends, union};
-use crate::lint::ties::apart;
+use crate::disjoint::are_disjoint;
 
 /// Subjects that are compared with others, in all.
 const MOST_COMPARED: usize = 20_000_000;
@@ -146,7 +146,7 @@ fn of_level<T: Tongue>(
     let tied = level
         .iter()
         .enumerate()
-        .any(|(at, a)| level[at + 1..].iter().any(|b| !whom(a).apart(whom(b), &scene.compared)));
+        .any(|(at, a)| level[at + 1..].iter().any(|b| !whom(a).are_disjoint(whom(b), &scene.compared)));
     let wanted = level.first().map_or(Wanted::Next, |first| tongue.wanted(&scene.origins[*first]));
     let may_tie = level.iter().all(|origin| tongue.may_tie(scene.origins[*origin].dialect));
     if !tied || may_tie {
@@ -316,7 +316,7 @@ pub(super) fn crossings(scene: &Scene<'_>, speech: &mut Speech) {
         for stays in &scene.staying {
             let Some(place) = stays.place else { continue };
             if from.cmp(&place) == said.place.cmp(&place)
-                || origin.concerned.apart(&stays.concerned, &scene.compared)
+                || origin.concerned.are_disjoint(&stays.concerned, &scene.compared)
             {
                 continue;
             }
@@ -339,7 +339,7 @@ pub(super) fn crossings(scene: &Scene<'_>, speech: &mut Speech) {
             let union = union || said.object.is_none();
             let ordered = own.cmp(&from) == said.place.cmp(&other.place) || own == from || union;
             let origin = |said: &Said| &scene.origins[said.origin];
-            if !ordered && !origin(said).concerned.apart(&origin(other).concerned, &scene.compared) {
+            if !ordered && !origin(said).concerned.are_disjoint(&origin(other).concerned, &scene.compared) {
                 let side = if said.place < other.place { "before" } else { "after" };
                 let why = format!("it would come {side} {}, and does not now", origin(other).policy.object);
                 wrong.push((said.origin, why));
@@ -371,12 +371,12 @@ impl Concerned {
     ///
     /// All policies compared with all others is quadratic, and so are their subjects: where a scene's bound is reached, they
     /// are taken to meet, which refuses or cuts apart more than is necessary, and never less.
-    pub fn apart(&self, other: &Concerned, compared: &Cell<usize>) -> bool {
+    pub fn are_disjoint(&self, other: &Concerned, compared: &Cell<usize>) -> bool {
         let pairs = || self.0.iter().zip(&other.0);
         let count: usize = pairs().map(|(one, other)| one.len().saturating_mul(other.len())).sum();
         compared.set(compared.get().saturating_add(count + 1));
         compared.get() < MOST_COMPARED
-            && pairs().all(|(one, other)| one.iter().all(|a| other.iter().all(|b| apart(a, b))))
+            && pairs().all(|(one, other)| one.iter().all(|a| other.iter().all(|b| are_disjoint(a, b))))
     }
 }
 

@@ -14,7 +14,7 @@ use super::numbers::Wanted;
 use super::order::{Line, Piece, Place, Slot, Tongue, pieces, side_by_side};
 use super::scene::Scene;
 use super::speech::Speech;
-use crate::lint::ties::apart;
+use crate::disjoint::are_disjoint;
 
 /// What a rule of a policy that adds up is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ fn worth(scene: &Scene<'_>, rule: &Rule) -> Worth {
     let worth = |subject: &Subject| {
         if isolations().any(|isolated| covers(isolated, subject)) {
             Worth::Counts
-        } else if isolations().all(|isolated| apart(isolated, subject)) {
+        } else if isolations().all(|isolated| are_disjoint(isolated, subject)) {
             Worth::Nothing
         } else {
             Worth::Unclear

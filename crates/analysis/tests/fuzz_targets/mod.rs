@@ -10,7 +10,6 @@ use std::fmt::{Debug, Display};
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
-use palisade_analysis::lint::lint;
 use palisade_analysis::policy_test::{self, Files};
 use palisade_dialects::admission::{Request, admit};
 use palisade_dialects::kubernetes::write;
@@ -19,6 +18,7 @@ use palisade_dialects::source::{Limits, documents};
 use palisade_dialects::thorium::Reading;
 use palisade_dialects::thorium::compile::compile;
 use palisade_dialects::world::World;
+use palisade_lint::lint;
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::evaluate::evaluate;
 use palisade_model::flow::{EndpointPattern, FlowPattern};

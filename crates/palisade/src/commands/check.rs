@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use palisade_analysis::{convert, lint};
+use palisade_analysis::convert;
 use palisade_dialects::codes;
+use palisade_lint as lint;
 use palisade_model::diagnostic::{Code, Severity};
 use palisade_model::nearest::nearest;
 use palisade_model::snapshot::Snapshot;

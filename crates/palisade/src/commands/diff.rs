@@ -2,9 +2,9 @@
 
 mod sides;
 
-use palisade_analysis::lint::dangling;
 use palisade_analysis::reach::cells::Cells;
 use palisade_dialects::codes;
+use palisade_lint::dangling;
 use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::snapshot::Objects;
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use palisade_analysis::lint::dangling;
 use palisade_dialects::codes;
 use palisade_engine::Engine;
+use palisade_lint::dangling;
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::evaluate::evaluate;
 use palisade_model::flow::{Flow, FlowPattern};

@@ -1,10 +1,10 @@
 //! `palisade exposure`.
 
 use palisade_analysis::exposure::Exposure;
-use palisade_analysis::lint::dangling;
 use palisade_analysis::map::Map;
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
+use palisade_lint::dangling;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 

@@ -7,10 +7,10 @@ mod telling;
 
 use std::io::ErrorKind;
 
-use palisade_analysis::lint::dangling;
 use palisade_analysis::map::{Map, Select, with_ingress_controller};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
+use palisade_lint::dangling;
 use palisade_model::address::Family;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;

@@ -1,12 +1,12 @@
 //! `palisade query`.
 
 use palisade_analysis::diff::{Beyond, Diff, Findings, Select, policies_of};
-use palisade_analysis::lint::dangling;
 use palisade_analysis::map::{Level, Map, with_ingress_controller};
 use palisade_analysis::query::{Must, NoAnswer, Query, QueryError, TOO_MUCH, answer};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_analysis::work::Work;
+use palisade_lint::dangling;
 use palisade_model::address::Family;
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::evaluate::evaluate;

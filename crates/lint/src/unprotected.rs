@@ -10,9 +10,9 @@ use palisade_model::traffic::{Protocol, Traffic};
 
 use super::decisions::Decisions;
 use super::is_visible;
-use crate::map::{Level, Workload, workloads};
-use crate::reach::cells::CellId;
-use crate::reach::decisions::somewhere;
+use palisade_analysis::map::{Level, Workload, workloads};
+use palisade_analysis::reach::cells::CellId;
+use palisade_analysis::reach::decisions::somewhere;
 
 /// The code.
 pub static UNPROTECTED: Code = Code {

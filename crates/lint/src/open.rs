@@ -17,9 +17,9 @@ use palisade_model::traffic::Protocol;
 
 use super::about_rule;
 use super::decisions::Decisions;
-use crate::reach::RuleAt;
-use crate::reach::cells::CellId;
-use crate::reach::traffics::TrafficId;
+use palisade_analysis::reach::RuleAt;
+use palisade_analysis::reach::cells::CellId;
+use palisade_analysis::reach::traffics::TrafficId;
 
 /// In.
 pub static OPEN_INGRESS: Code = Code {
@@ -128,7 +128,7 @@ fn example(decisions: &mut Decisions<'_>, place: u32, at: RuleAt, tcp: TrafficId
     let met = &decisions.met[place as usize];
     let reach = &decisions.reach[met.family as usize];
     // Addresses that a rule tells apart from the internet are not the world.
-    let world = reach.of_address(crate::reach::decisions::somewhere(met.family), &decisions.cuts);
+    let world = reach.of_address(palisade_analysis::reach::decisions::somewhere(met.family), &decisions.cuts);
     if met.combination.outside.map(|meeting| meeting.other.0) != Some(world) {
         return None;
     }

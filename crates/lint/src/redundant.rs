@@ -16,9 +16,9 @@ use palisade_model::snapshot::Stage;
 use super::decisions::Decisions;
 use super::includes::{includes, is_absolute};
 use super::{about, about_rule, pods_under};
-use crate::reach::traffics::Traffics;
-use crate::reach::{Decider, RuleAt};
-use crate::space::{Answer, Predicate, Space};
+use palisade_analysis::reach::traffics::Traffics;
+use palisade_analysis::reach::{Decider, RuleAt};
+use palisade_analysis::space::{Answer, Predicate, Space};
 
 /// A rule.
 pub static REDUNDANT_RULE: Code = Code {

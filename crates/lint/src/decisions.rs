@@ -16,11 +16,11 @@ use palisade_model::resolve;
 use palisade_model::snapshot::{Snapshot, Stage};
 
 use super::about;
-use crate::reach::cells::{CellId, Cells};
-use crate::reach::cuts::Cuts;
-use crate::reach::decisions::{Combination, Ends, Meeting};
-use crate::reach::traffics::{TrafficId, Traffics};
-use crate::reach::{Decider, Reach, RuleAt};
+use palisade_analysis::reach::cells::{CellId, Cells};
+use palisade_analysis::reach::cuts::Cuts;
+use palisade_analysis::reach::decisions::{Combination, Ends, Meeting};
+use palisade_analysis::reach::traffics::{TrafficId, Traffics};
+use palisade_analysis::reach::{Decider, Reach, RuleAt};
 
 /// Not everything was looked at.
 pub static TOO_MUCH: Code = Code {

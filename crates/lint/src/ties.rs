@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use palisade_model::cluster::NAMESPACE_NAME_LABEL;
+use palisade_analysis::disjoint::are_disjoint;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
-use palisade_model::label::{Operator, Selector};
 use palisade_model::matching::{Context, Endpoint};
 use palisade_model::options::Options;
-use palisade_model::policy::{Direction, Namespaces, Placement, PodSet, Policy, Priority, Subject};
+use palisade_model::policy::{Direction, Placement, Policy, Priority, Subject};
 use palisade_model::snapshot::Snapshot;
 
 use super::conflict::{Found, Search};
@@ -172,18 +171,7 @@ fn applies(context: &Context<'_>, policy: &Policy, direction: Direction, pod: us
 /// Whether no pod at all can be subject to both. Policies with many lists of subjects are not looked through.
 fn disjoint_policies(a: &Policy, b: &Policy) -> bool {
     let (a, b) = (distinct(a), distinct(b));
-    a.len().saturating_mul(b.len()) < MOST_COMPARED && a.iter().all(|a| b.iter().all(|b| apart(a, b)))
-}
-
-/// Whether nobody can be in both, whatever the cluster. `false` means only that it is not obvious.
-pub(crate) fn apart(a: &Subject, b: &Subject) -> bool {
-    match (a, b) {
-        (Subject::Pods(a), Subject::Pods(b)) => disjoint_sets(a, b),
-        (Subject::Nodes(a), Subject::Nodes(b)) => disjoint(a, b),
-        (Subject::Service(a), Subject::Service(b)) => a != b,
-        (Subject::Group { .. }, _) | (_, Subject::Group { .. }) => false,
-        _ => true,
-    }
+    a.len().saturating_mul(b.len()) < MOST_COMPARED && a.iter().all(|a| b.iter().all(|b| are_disjoint(a, b)))
 }
 
 /// The subjects of a policy, each once: most have one list for all of their rules.
@@ -197,32 +185,4 @@ fn distinct(policy: &Policy) -> BTreeSet<&Subject> {
         }
     }
     subjects
-}
-
-fn disjoint_sets(a: &PodSet, b: &PodSet) -> bool {
-    let namespaces = match (&a.namespaces, &b.namespaces) {
-        (Namespaces::Named(a), Namespaces::Named(b)) => a != b,
-        (Namespaces::Matching(a), Namespaces::Matching(b)) => disjoint(a, b),
-        (Namespaces::Named(name), Namespaces::Matching(selector))
-        | (Namespaces::Matching(selector), Namespaces::Named(name)) => {
-            disjoint(selector, &Selector::label(NAMESPACE_NAME_LABEL, name))
-        }
-        _ => false,
-    };
-    namespaces || disjoint(&a.pods, &b.pods)
-}
-
-/// Whether no labels can satisfy both. `false` means only that it is not obvious.
-fn disjoint(a: &Selector, b: &Selector) -> bool {
-    a.requirements().iter().any(|x| {
-        b.requirements().iter().filter(|y| x.key == y.key).any(|y| match (&x.operator, &y.operator) {
-            (Operator::In(a), Operator::In(b)) => !a.iter().any(|value| b.contains(value)),
-            (Operator::In(a), Operator::NotIn(b)) | (Operator::NotIn(b), Operator::In(a)) => {
-                a.iter().all(|value| b.contains(value))
-            }
-            (Operator::In(_) | Operator::Exists, Operator::DoesNotExist)
-            | (Operator::DoesNotExist, Operator::In(_) | Operator::Exists) => true,
-            _ => false,
-        })
-    })
 }

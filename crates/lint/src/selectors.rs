@@ -13,7 +13,7 @@ use palisade_model::resolve::GroupMember;
 use palisade_model::snapshot::Snapshot;
 
 use super::{about, about_rule, is_known, pods, pods_of};
-use crate::space::never_matches;
+use palisade_analysis::space::never_matches;
 
 /// The subject.
 pub static SELECTS_NOTHING: Code = Code {

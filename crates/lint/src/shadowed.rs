@@ -9,8 +9,8 @@ use palisade_model::snapshot::Stage;
 use super::about_rule;
 use super::decisions::{Decisions, are_opposite};
 use super::forever::Forever;
-use crate::reach::traffics::Traffics;
-use crate::reach::{Decider, RuleAt};
+use palisade_analysis::reach::traffics::Traffics;
+use palisade_analysis::reach::{Decider, RuleAt};
 
 /// Dead.
 pub static SHADOWED: Code = Code {

@@ -10,9 +10,9 @@ use palisade_model::policy::{Action, Direction};
 
 use super::about_rule;
 use super::decisions::Decisions;
-use crate::reach::decisions::Meeting;
-use crate::reach::traffics::{TrafficId, Traffics};
-use crate::reach::{Decider, RuleAt};
+use palisade_analysis::reach::decisions::Meeting;
+use palisade_analysis::reach::traffics::{TrafficId, Traffics};
+use palisade_analysis::reach::{Decider, RuleAt};
 
 /// The code.
 pub static REFUSED: Code = Code {

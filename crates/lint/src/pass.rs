@@ -6,8 +6,8 @@ use palisade_model::snapshot::Stage;
 
 use super::about_rule;
 use super::decisions::{Decisions, Facts};
-use crate::reach::traffics::Traffics;
-use crate::reach::{Decider, RuleAt};
+use palisade_analysis::reach::traffics::Traffics;
+use palisade_analysis::reach::{Decider, RuleAt};
 
 /// The code.
 pub static LEADS_NOWHERE: Code = Code {

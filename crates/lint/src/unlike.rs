@@ -10,7 +10,7 @@ use palisade_model::label::Labels;
 
 use super::decisions::Decisions;
 use super::is_visible;
-use crate::map::{Level, workloads};
+use palisade_analysis::map::{Level, workloads};
 
 /// The code.
 pub static UNLIKE: Code = Code {

@@ -18,10 +18,10 @@ use palisade_model::snapshot::{Snapshot, Stage};
 use smol_str::SmolStr;
 
 use super::decisions::Decisions;
-use crate::reach::RuleAt;
-use crate::reach::decisions::carried_anywhere;
-use crate::reach::traffics::{TrafficId, Traffics};
-use crate::space::{Bits, Predicate, Space};
+use palisade_analysis::reach::RuleAt;
+use palisade_analysis::reach::decisions::carried_anywhere;
+use palisade_analysis::reach::traffics::{TrafficId, Traffics};
+use palisade_analysis::space::{Bits, Predicate, Space};
 
 /// Asks about one rule after the other.
 pub(super) struct Forever {

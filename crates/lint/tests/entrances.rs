@@ -3,11 +3,11 @@
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use palisade_analysis::lint::lint;
 use palisade_dialects::load::load;
 use palisade_dialects::source::Limits;
 use palisade_dialects::source::tree::Source;
 use palisade_dialects::world::World;
+use palisade_lint::lint;
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::snapshot::Snapshot;
 

@@ -3,11 +3,11 @@
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use palisade_analysis::lint::{codes_of_decisions, lint};
 use palisade_dialects::load::load;
 use palisade_dialects::source::Limits;
 use palisade_dialects::source::tree::Source;
 use palisade_dialects::world::World;
+use palisade_lint::{codes_of_decisions, lint};
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::snapshot::Snapshot;
 
@@ -137,7 +137,7 @@ fn a_misspelled_value_gets_the_ones_there_are() {
 fn codes_are_unique_and_documented() {
     let converting = palisade_analysis::convert::codes::ALL.iter().copied();
     let all: Vec<_> =
-        palisade_dialects::codes::all().chain(palisade_analysis::lint::codes()).chain(converting).collect();
+        palisade_dialects::codes::all().chain(palisade_lint::codes()).chain(converting).collect();
     let mut ids: Vec<&str> = all.iter().map(|code| code.id).collect();
     ids.sort_unstable();
     let count = ids.len();

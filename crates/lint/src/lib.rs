@@ -1,4 +1,4 @@
-//! What is legal and probably not meant.
+//! Lints: what is legal in the policies of a cluster and probably not meant.
 //!
 //! A lint asks a [`Snapshot`] one question and reports what it finds. To add one: write a function of this shape in a
 //! file of its own, give it a [`Code`] with its documentation, and add both to [`LINTS`]. One that asks what rules decide
@@ -25,7 +25,7 @@ mod refused;
 mod selectors;
 mod services;
 mod shadowed;
-pub(crate) mod ties;
+mod ties;
 mod unlike;
 mod unprotected;
 

@@ -13,12 +13,12 @@ mod world;
 
 use std::collections::BTreeMap;
 
-use palisade_analysis::lint::lint;
 use palisade_dialects::load::load;
 use palisade_dialects::source::Limits;
 use palisade_dialects::source::tree::Source;
 use palisade_dialects::world::World;
 use palisade_engine::Item;
+use palisade_lint::lint;
 use palisade_model::cluster::Pod;
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::flow::{FlowPattern, Who};

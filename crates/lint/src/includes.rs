@@ -5,8 +5,8 @@ use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, Rule, Subject, Tra
 use palisade_model::ranges::Ranges;
 
 use super::decisions::Decisions;
-use crate::reach::decisions::carried_anywhere;
-use crate::space::{Answer, Predicate, Space};
+use palisade_analysis::reach::decisions::carried_anywhere;
+use palisade_analysis::space::{Answer, Predicate, Space};
 
 /// Whether `outer` allows whatever `inner` allows. `false` where it does not, or where that cannot be told.
 pub(super) fn includes(decisions: &mut Decisions<'_>, space: &Space, outer: &Rule, inner: &Rule) -> bool {
