@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use palisade_analysis::convert::{Conversion, Dialect, Originals, Request, Target, convert};
-use palisade_analysis::policy_test::format::{Expectation, Test, read};
 use palisade_dialects::load::{load, load_object};
 use palisade_dialects::object::DEFAULT_NAMESPACE;
 use palisade_dialects::source::tree::Source;
@@ -18,6 +17,7 @@ use palisade_model::flow::Flow;
 use palisade_model::options::Options;
 use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::verdicts::Verdicts;
+use palisade_policytest::format::{Expectation, Test, read};
 
 const TARGETS: [Target; 4] =
     [Target::NetworkPolicy, Target::ClusterNetworkPolicy, Target::AdminNetworkPolicy, Target::Antrea];

@@ -1,6 +1,6 @@
 //! `palisade test`.
 
-use palisade_analysis::policy_test::{self, Settings};
+use palisade_policytest::Settings;
 
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
@@ -15,7 +15,7 @@ use crate::print::text::{NL, Text};
 
 pub fn run(arguments: &TestArgs, color: ColorChoice) -> Outcome {
     let mut input = input::read(&arguments.paths);
-    let mut report = policy_test::run_as(
+    let mut report = palisade_policytest::run_as(
         &input.sources,
         &Beside::new(&arguments.paths),
         Settings { thorium: arguments.thorium.into(), engine: arguments.engine },

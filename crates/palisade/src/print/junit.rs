@@ -1,7 +1,7 @@
 //! Test results as JUnit XML, one suite a test.
 
 use crate::print::text::Text;
-use palisade_analysis::policy_test::{Case, Report};
+use palisade_policytest::{Case, Report};
 
 /// The whole report.
 pub fn junit(report: &Report) -> Text {

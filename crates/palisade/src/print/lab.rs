@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use palisade_analysis::policy_test::packets::PacketReport;
 use palisade_lab::Measured;
 use palisade_lab::matrix::Matrix;
 use palisade_lab::place::Placed;
 use palisade_model::flow::{self, Who};
 use palisade_model::snapshot::Snapshot;
 use palisade_model::trace;
+use palisade_policytest::packets::PacketReport;
 use serde::Serialize;
 
 use super::diagnostics::{plural, render};
@@ -232,7 +232,7 @@ fn word(verdict: Verdict) -> &'static str {
 
 impl From<&PacketReport> for PacketTests {
     fn from(report: &PacketReport) -> Self {
-        let case = |case: &palisade_analysis::policy_test::packets::PacketCase| PacketTest {
+        let case = |case: &palisade_policytest::packets::PacketCase| PacketTest {
             test: case.test.clone(),
             name: case.name.clone(),
             sent: case.sent,

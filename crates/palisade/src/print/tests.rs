@@ -1,6 +1,6 @@
 //! Test results for people: a line a case, and under a failing one what led there.
 
-use palisade_analysis::policy_test::{Failure, Report};
+use palisade_policytest::{Failure, Report};
 
 use super::diagnostics::{Texts, plural, render};
 use super::explain::explanation;

@@ -5,12 +5,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use palisade_analysis::policy_test::Settings;
-use palisade_analysis::policy_test::packets::{Packets, Sent, run_packets};
 use palisade_lab::place::Placed;
 use palisade_lab::{Lab, Measured};
 use palisade_model::flow::{Flow, Who};
 use palisade_model::snapshot::Objects;
+use palisade_policytest::Settings;
+use palisade_policytest::packets::{Packets, Sent, run_packets};
 
 use super::{Progress, interrupts};
 use crate::Outcome;

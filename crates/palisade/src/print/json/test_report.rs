@@ -1,6 +1,5 @@
 //! What became of tests, as JSON.
 
-use palisade_analysis::policy_test;
 use serde::Serialize;
 
 use super::{Diagnostic, Explanation};
@@ -47,8 +46,8 @@ pub struct TestFailure {
 
 // === from the model ===
 
-impl From<&policy_test::Report> for TestReport {
-    fn from(report: &policy_test::Report) -> Self {
+impl From<&palisade_policytest::Report> for TestReport {
+    fn from(report: &palisade_policytest::Report) -> Self {
         TestReport {
             passed: report.passed(),
             failed: report.failed(),
@@ -58,8 +57,8 @@ impl From<&policy_test::Report> for TestReport {
     }
 }
 
-impl From<&policy_test::Case> for TestCase {
-    fn from(case: &policy_test::Case) -> Self {
+impl From<&palisade_policytest::Case> for TestCase {
+    fn from(case: &palisade_policytest::Case) -> Self {
         TestCase {
             test: case.test.clone(),
             case: case.name.clone(),
@@ -73,8 +72,8 @@ impl From<&policy_test::Case> for TestCase {
     }
 }
 
-impl From<&policy_test::Failure> for TestFailure {
-    fn from(failure: &policy_test::Failure) -> Self {
+impl From<&palisade_policytest::Failure> for TestFailure {
+    fn from(failure: &palisade_policytest::Failure) -> Self {
         let explanation = failure.evaluation.as_ref();
         TestFailure {
             subject: failure.subject.clone(),

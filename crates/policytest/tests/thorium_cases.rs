@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use palisade_analysis::policy_test::{Files, Report, run};
 use palisade_dialects::source::tree::Source;
+use palisade_policytest::{Files, Report, run};
 
 struct NoFiles;
 

@@ -10,7 +10,6 @@ use std::fmt::{Debug, Display};
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
-use palisade_analysis::policy_test::{self, Files};
 use palisade_dialects::admission::{Request, admit};
 use palisade_dialects::kubernetes::write;
 use palisade_dialects::source::tree::Source;
@@ -26,6 +25,7 @@ use palisade_model::options::{HostNetworkPods, Options, SelfTraffic};
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::Traffic;
 use palisade_model::verdicts::Verdicts;
+use palisade_policytest::Files;
 
 /// The cluster in which policies are tried.
 const CLUSTER: &str = include_str!("cluster.yaml");
@@ -141,7 +141,7 @@ pub fn flow(data: &[u8]) {
 pub fn policy_test(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let source = Arc::new(Source::new("f.yaml", text));
-    let report = policy_test::run(std::slice::from_ref(&source), &NoFiles);
+    let report = palisade_policytest::run(std::slice::from_ref(&source), &NoFiles);
     assert_eq!(report.passed() + report.failed(), report.cases.len());
     assert_located(&source, &report.unreadable);
     for case in &report.cases {
