@@ -8,7 +8,6 @@ use std::fmt::Write;
 use std::ops::ControlFlow;
 
 use clap::ValueEnum;
-use palisade_analysis::convert::{Originals, Request, Target, convert};
 use palisade_analysis::diff::{Beyond, Diff, Findings, Select, policies_of};
 use palisade_analysis::exposure::Exposure;
 use palisade_analysis::map::{self, Level, Map};
@@ -16,6 +15,7 @@ use palisade_analysis::query::answer;
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_analysis::work::Work;
+use palisade_convert::{Originals, Request, Target, convert};
 use palisade_dialects::load::load;
 use palisade_dialects::source::{Limits, Source};
 use palisade_dialects::world::World;

@@ -135,7 +135,7 @@ fn a_misspelled_value_gets_the_ones_there_are() {
 
 #[test]
 fn codes_are_unique_and_documented() {
-    let converting = palisade_analysis::convert::codes::ALL.iter().copied();
+    let converting = palisade_convert::codes::ALL.iter().copied();
     let all: Vec<_> =
         palisade_dialects::codes::all().chain(palisade_lint::codes()).chain(converting).collect();
     let mut ids: Vec<&str> = all.iter().map(|code| code.id).collect();

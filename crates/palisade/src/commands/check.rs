@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use palisade_analysis::convert;
+use palisade_convert as convert;
 use palisade_dialects::codes;
 use palisade_lint as lint;
 use palisade_model::diagnostic::{Code, Severity};

@@ -1,6 +1,6 @@
 //! `palisade convert`.
 
-use palisade_analysis::convert::{Conversion, Dialect, Failure, Originals, Request, Target, convert};
+use palisade_convert::{Converted, Dialect, Failure, Originals, Request, Target, convert};
 use palisade_dialects::codes;
 use palisade_model::diagnostic::{Diagnostic, Severity};
 
@@ -60,13 +60,13 @@ pub fn run(arguments: &ConvertArgs, color: ColorChoice) -> Outcome {
 }
 
 fn converted(
-    conversion: &Conversion,
+    conversion: &Converted,
     arguments: &ConvertArgs,
     input: &Input,
     beside: &[Diagnostic],
     look: Look,
 ) -> Outcome {
-    let Conversion { objects, there, replaced, found, proof } = conversion;
+    let Converted { objects, there, replaced, found, proof } = conversion;
     let errors = found.iter().filter(|one| one.severity() == Severity::Error).count();
     if errors == 0 && objects.is_empty() {
         let place = input::describe(&arguments.input.files);
@@ -107,7 +107,7 @@ fn converted(
 }
 
 /// The commands that delete what the objects take the place of, in an order that opens nothing on the way.
-fn to_delete(conversion: &Conversion) -> Text {
+fn to_delete(conversion: &Converted) -> Text {
     let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
     for object in conversion.left_to_delete() {
         let group = match &*object.group {

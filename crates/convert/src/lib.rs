@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   policies in the rule language ──► what to convert, what stays ──► one target: rules in its words, places in its order
-//!        + objects as written                (scene)                   (cluster, admin, antrea, networkpolicy)
+//!        + objects as written                (conversion)                   (cluster, admin, antrea, networkpolicy)
 //!                                                                                 │ objects, or what cannot be said
 //!   printed ◄── equal verdicts ◄── proof ◄── read back, by the dialect's own reader ◄┘
 //! ```
@@ -21,13 +21,13 @@ mod antrea;
 mod changes;
 mod cluster;
 pub mod codes;
+mod conversion;
 mod ends;
 mod lists;
 mod networkpolicy;
 mod numbers;
 mod order;
 mod originals;
-mod scene;
 mod speech;
 mod union;
 mod upstream;
@@ -46,11 +46,11 @@ use palisade_model::policy::Object;
 use palisade_model::snapshot::Objects;
 use thiserror::Error;
 
+pub use conversion::Dialect;
 pub use originals::Originals;
-pub use scene::Dialect;
 
-use crate::diff::{self, Counterexample, Proof};
-use scene::{Attempt, Scene};
+use conversion::{Attempt, Conversion};
+use palisade_analysis::diff::{self, Counterexample, Proof};
 use speech::Findings;
 
 /// The dialect to say it in.
@@ -77,9 +77,9 @@ pub struct Request {
     pub partial: bool,
 }
 
-/// What came of it.
+/// The objects a conversion emitted, and what was found on the way.
 #[derive(Debug)]
-pub struct Conversion {
+pub struct Converted {
     /// The objects to print: those that were in that dialect already, then converted ones.
     pub objects: Vec<Written>,
     /// So many of them were there already.
@@ -144,9 +144,9 @@ impl Request {
     }
 }
 
-// === impl Conversion ===
+// === impl Converted ===
 
-impl Conversion {
+impl Converted {
     /// The objects of a cluster that are to be deleted when the printed ones are in force, in order. A namespace stays
     /// without its annotation, and what is printed under the same name takes the place by itself.
     pub fn left_to_delete(&self) -> impl Iterator<Item = &Object> {
@@ -163,16 +163,16 @@ impl Conversion {
 }
 
 /// Says the policies of a world in another dialect.
-pub fn convert(world: &World, originals: &Originals, request: &Request) -> Result<Conversion, Failure> {
+pub fn convert(world: &World, originals: &Originals, request: &Request) -> Result<Converted, Failure> {
     let before = world.objects();
     let mut kept: BTreeSet<Arc<Object>> = BTreeSet::new();
     let mut found = Findings::default();
     let mut rounds = 0;
     let attempt = loop {
         rounds += 1;
-        let scene = Scene::new(world, originals, &before, request, &kept);
-        let attempt = scene.attempt(request.to);
-        let failed = attempt.failed(&scene);
+        let conversion = Conversion::new(world, originals, &before, request, &kept);
+        let attempt = conversion.attempt(request.to);
+        let failed = attempt.failed(&conversion);
         let wrong = attempt.found.iter().any(Diagnostic::is_error);
         if failed.is_empty() && (request.partial || !wrong) {
             attempt.found.iter().for_each(|one| found.add(one.clone()));
@@ -194,7 +194,7 @@ pub fn convert(world: &World, originals: &Originals, request: &Request) -> Resul
     let found = found.list;
     let Some(attempt) = attempt else {
         let (objects, replaced) = (Vec::new(), Vec::new());
-        return Ok(Conversion { objects, there: 0, replaced, found, proof: None });
+        return Ok(Converted { objects, there: 0, replaced, found, proof: None });
     };
     let after = read_back(world, &attempt)?;
     let proof = diff::proven(&before, &after).map_err(Failure::Differs)?;
@@ -206,7 +206,7 @@ pub fn convert(world: &World, originals: &Originals, request: &Request) -> Resul
     let Attempt { at_home, objects, replaced, .. } = attempt;
     let there = at_home.len();
     let objects = at_home.into_iter().chain(objects).collect();
-    Ok(Conversion { objects, there, replaced, found, proof: Some(proof) })
+    Ok(Converted { objects, there, replaced, found, proof: Some(proof) })
 }
 
 /// The world with the printed objects, read from their text, in place of what they stand for.

@@ -13,9 +13,9 @@ use palisade_model::traffic::PortRange;
 use smol_str::SmolStr;
 
 use super::codes;
+use super::conversion::{Conversion, Dialect, Origin};
 use super::numbers::{Range, Wanted, numbers};
 use super::order::{self, Piece, Place, Slot, Tongue};
-use super::scene::{Dialect, Origin, Scene};
 use super::speech::{Said, Speech, Taken, distinct, suffixed};
 use super::upstream::{self, Shape};
 
@@ -37,15 +37,15 @@ const SHAPE: Shape = Shape {
 
 struct Cluster;
 
-pub(super) fn say(scene: &Scene<'_>, speech: &mut Speech) {
-    let slots = order::slots(scene, &Cluster, speech);
-    let mut taken = scene.taken(GROUP, "ClusterNetworkPolicy");
+pub(super) fn say(conversion: &Conversion<'_>, speech: &mut Speech) {
+    let slots = order::slots(conversion, &Cluster, speech);
+    let mut taken = conversion.taken(GROUP, "ClusterNetworkPolicy");
     for (stage, tier, word) in [(Stage::Tiers, ADMIN, "Admin"), (Stage::Baseline, BASELINE, "Baseline")] {
         let slots: Vec<&Slot> = slots.iter().filter(|slot| slot.from.stage() == stage).collect();
-        for (slot, number) in placed(scene, &slots, tier, speech) {
+        for (slot, number) in placed(conversion, &slots, tier, speech) {
             for piece in &slot.pieces {
-                let origin = &scene.origins[piece.origin];
-                let name = name(scene, piece, &mut taken, speech);
+                let origin = &conversion.origins[piece.origin];
+                let name = name(conversion, piece, &mut taken, speech);
                 let spec = Written::map([
                     ("tier", Some(Written::text(word))),
                     ("priority", Some(Written::Number(number as i64))),
@@ -56,7 +56,7 @@ pub(super) fn say(scene: &Scene<'_>, speech: &mut Speech) {
                 let object = Written::map([
                     ("apiVersion", Some(Written::text(format!("{GROUP}/v1alpha2")))),
                     ("kind", Some(Written::text("ClusterNetworkPolicy"))),
-                    ("metadata", Some(scene.metadata(origin, &name, None))),
+                    ("metadata", Some(conversion.metadata(origin, &name, None))),
                     ("spec", Some(spec)),
                 ]);
                 let (object, place) = (Some(object), Place::new(tier, number));
@@ -68,12 +68,12 @@ pub(super) fn say(scene: &Scene<'_>, speech: &mut Speech) {
 
 /// The slots with their numbers in a tier; those that there is no number for are refused.
 pub(super) fn placed<'s>(
-    scene: &Scene<'_>,
+    conversion: &Conversion<'_>,
     slots: &[&'s Slot],
     tier: u8,
     speech: &mut Speech,
 ) -> Vec<(&'s Slot, f64)> {
-    let there: Vec<(Place, f64)> = scene
+    let there: Vec<(Place, f64)> = conversion
         .staying
         .iter()
         .filter_map(|stays| stays.place)
@@ -83,19 +83,19 @@ pub(super) fn placed<'s>(
     match numbers(slots, &there, PRIORITIES) {
         Ok(numbers) => slots.iter().copied().zip(numbers).collect(),
         Err(these) => {
-            no_room(scene, &slots[these], speech);
+            no_room(conversion, &slots[these], speech);
             Vec::new()
         }
     }
 }
 
 /// Says that there is no number left.
-pub(super) fn no_room(scene: &Scene<'_>, slots: &[&Slot], speech: &mut Speech) {
+pub(super) fn no_room(conversion: &Conversion<'_>, slots: &[&Slot], speech: &mut Speech) {
     let origins: BTreeSet<usize> =
         slots.iter().flat_map(|slot| slot.pieces.iter().map(|piece| piece.origin)).collect();
     for origin in origins {
         let why = "no priority is left for it between the policies that are there already".to_owned();
-        speech.cannot(&codes::ORDER, scene, origin, None, ".priority", why);
+        speech.cannot(&codes::ORDER, conversion, origin, None, ".priority", why);
         if let Some(last) = speech.found.list.last_mut() {
             last.help = Some("give those of the tier that it comes to other priorities first".to_owned());
         }
@@ -103,8 +103,13 @@ pub(super) fn no_room(scene: &Scene<'_>, slots: &[&Slot], speech: &mut Speech) {
 }
 
 /// A name in the cluster for a piece, and a word about it where it is another.
-pub(super) fn name(scene: &Scene<'_>, piece: &Piece, taken: &mut Taken, speech: &mut Speech) -> SmolStr {
-    let origin = &scene.origins[piece.origin];
+pub(super) fn name(
+    conversion: &Conversion<'_>,
+    piece: &Piece,
+    taken: &mut Taken,
+    speech: &mut Speech,
+) -> SmolStr {
+    let origin = &conversion.origins[piece.origin];
     let wanted = match origin.home() {
         Some(home) => suffixed(&format!("{home}-{}", origin.name()), ""),
         None => origin.name(),
@@ -112,7 +117,7 @@ pub(super) fn name(scene: &Scene<'_>, piece: &Piece, taken: &mut Taken, speech: 
     let name = distinct(None, &wanted, taken);
     if name != origin.policy.object.name {
         let message = format!("it becomes {name}");
-        speech.note(&codes::NAME, scene, piece.origin, None, "", message);
+        speech.note(&codes::NAME, conversion, piece.origin, None, "", message);
     }
     name
 }
@@ -146,23 +151,23 @@ impl Tongue for Cluster {
 
     fn subjects(
         &self,
-        scene: &Scene<'_>,
+        conversion: &Conversion<'_>,
         origin: usize,
         subjects: &[Subject],
         speech: &mut Speech,
     ) -> Vec<Written> {
-        upstream::subjects(scene, origin, subjects, speech)
+        upstream::subjects(conversion, origin, subjects, speech)
     }
 
     fn rule(
         &self,
-        scene: &Scene<'_>,
+        conversion: &Conversion<'_>,
         origin: usize,
         rule: &Rule,
         stage: Stage,
         speech: &mut Speech,
     ) -> Vec<Written> {
-        upstream::rule(SHAPE, scene, origin, rule, stage, speech)
+        upstream::rule(SHAPE, conversion, origin, rule, stage, speech)
     }
 
     fn deny_all(&self, direction: Direction) -> Option<Written> {

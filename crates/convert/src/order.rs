@@ -13,11 +13,11 @@ use palisade_dialects::written::Written;
 use palisade_model::policy::{Direction, Placement, Policy, Priority, Rule, Subject};
 use palisade_model::snapshot::Stage;
 
+use super::conversion::{Conversion, Dialect, Origin};
 use super::numbers::Wanted;
-use super::scene::{Dialect, Origin, Scene};
 use super::speech::{Said, Speech};
 use super::{codes, ends, union};
-use crate::disjoint::are_disjoint;
+use palisade_analysis::disjoint::are_disjoint;
 
 /// Subjects that are compared with others, in all.
 const MOST_COMPARED: usize = 20_000_000;
@@ -41,7 +41,7 @@ pub(super) trait Tongue {
     /// Whom an object applies to; what cannot be said is noted.
     fn subjects(
         &self,
-        scene: &Scene<'_>,
+        conversion: &Conversion<'_>,
         origin: usize,
         subjects: &[Subject],
         speech: &mut Speech,
@@ -50,7 +50,7 @@ pub(super) trait Tongue {
     /// A rule, as one or more, or as none when it matches nothing; what cannot be said is noted.
     fn rule(
         &self,
-        scene: &Scene<'_>,
+        conversion: &Conversion<'_>,
         origin: usize,
         rule: &Rule,
         stage: Stage,
@@ -112,9 +112,9 @@ impl Place {
 }
 
 /// Everything that is to be said in rules that are asked in order.
-pub(super) fn slots<T: Tongue>(scene: &Scene<'_>, tongue: &T, speech: &mut Speech) -> Vec<Slot> {
+pub(super) fn slots<T: Tongue>(conversion: &Conversion<'_>, tongue: &T, speech: &mut Speech) -> Vec<Slot> {
     let mut levels: BTreeMap<Place, Vec<usize>> = BTreeMap::new();
-    for (index, origin) in scene.origins.iter().enumerate() {
+    for (index, origin) in conversion.origins.iter().enumerate() {
         if let (Some(place), Placement::Tier { .. }) = (origin.place, &origin.policy.placement)
             && !speech.failed.contains(&index)
         {
@@ -123,34 +123,35 @@ pub(super) fn slots<T: Tongue>(scene: &Scene<'_>, tongue: &T, speech: &mut Speec
     }
     let mut slots = Vec::new();
     for (place, level) in levels.range(..Place::UNION) {
-        slots.extend(of_level(scene, tongue, *place, level, speech));
+        slots.extend(of_level(conversion, tongue, *place, level, speech));
     }
-    slots.extend(union::slots(scene, tongue, speech));
+    slots.extend(union::slots(conversion, tongue, speech));
     for (place, level) in levels.range(Place::UNION..) {
-        slots.extend(of_level(scene, tongue, *place, level, speech));
+        slots.extend(of_level(conversion, tongue, *place, level, speech));
     }
     slots
 }
 
 /// The policies of one place.
 fn of_level<T: Tongue>(
-    scene: &Scene<'_>,
+    conversion: &Conversion<'_>,
     tongue: &T,
     place: Place,
     level: &[usize],
     speech: &mut Speech,
 ) -> Vec<Slot> {
     let lines: Vec<Vec<Line>> =
-        level.iter().map(|origin| lines(scene, tongue, *origin, place.stage(), speech)).collect();
-    let whom = |at: &usize| &scene.origins[*at].concerned;
+        level.iter().map(|origin| lines(conversion, tongue, *origin, place.stage(), speech)).collect();
+    let whom = |at: &usize| &conversion.origins[*at].concerned;
     let tied = level
         .iter()
         .enumerate()
-        .any(|(at, a)| level[at + 1..].iter().any(|b| !whom(a).are_disjoint(whom(b), &scene.compared)));
-    let wanted = level.first().map_or(Wanted::Next, |first| tongue.wanted(&scene.origins[*first]));
-    let may_tie = level.iter().all(|origin| tongue.may_tie(scene.origins[*origin].dialect));
+        .any(|(at, a)| level[at + 1..].iter().any(|b| !whom(a).are_disjoint(whom(b), &conversion.compared)));
+    let wanted = level.first().map_or(Wanted::Next, |first| tongue.wanted(&conversion.origins[*first]));
+    let may_tie = level.iter().all(|origin| tongue.may_tie(conversion.origins[*origin].dialect));
     if !tied || may_tie {
-        let apart: Vec<Vec<Piece>> = lines.iter().map(|lines| pieces(scene, tongue, lines, speech)).collect();
+        let apart: Vec<Vec<Piece>> =
+            lines.iter().map(|lines| pieces(conversion, tongue, lines, speech)).collect();
         // Rules take turns by their index: only one for one do they keep it.
         let one_for_one = |lines: &Vec<Line>| {
             lines.iter().all(|line| line.words.len() == 1)
@@ -168,32 +169,32 @@ fn of_level<T: Tongue>(
     let mut all: Vec<Line> = lines.into_iter().flatten().collect();
     // They are sorted by policy already, which is what is asked next where the index is the same.
     all.sort_by_key(|line| line.index);
-    let pieces = pieces(scene, tongue, &all, speech);
+    let pieces = pieces(conversion, tongue, &all, speech);
     one_by_one(place, wanted, pieces)
 }
 
 /// The rules of a policy in the target's words.
 fn lines<T: Tongue>(
-    scene: &Scene<'_>,
+    conversion: &Conversion<'_>,
     tongue: &T,
     origin: usize,
     stage: Stage,
     speech: &mut Speech,
 ) -> Vec<Line> {
-    let rules = &scene.origins[origin].policy.rules;
+    let rules = &conversion.origins[origin].policy.rules;
     let line = |rule: &Rule, speech: &mut Speech| Line {
         origin,
         direction: rule.direction,
         index: rule.index,
         subjects: Arc::clone(&rule.subjects),
-        words: tongue.rule(scene, origin, rule, stage, speech),
+        words: tongue.rule(conversion, origin, rule, stage, speech),
     };
     rules.iter().map(|rule| line(rule, speech)).collect()
 }
 
 /// Cuts rules, in the order in which they are asked, into what objects can hold.
 pub(super) fn pieces<T: Tongue>(
-    scene: &Scene<'_>,
+    conversion: &Conversion<'_>,
     tongue: &T,
     lines: &[Line],
     speech: &mut Speech,
@@ -228,15 +229,15 @@ pub(super) fn pieces<T: Tongue>(
         if ingress.is_empty() && egress.is_empty() && !speech.failed.contains(&origin) {
             continue;
         }
-        let subjects = tongue.subjects(scene, origin, whom, speech);
+        let subjects = tongue.subjects(conversion, origin, whom, speech);
         let groups: Vec<Vec<Written>> = match T::ONE_SUBJECT {
             true => subjects.into_iter().map(|one| vec![one]).collect(),
             false => vec![subjects],
         };
         let rules: usize = ingress.iter().chain(&egress).map(ends::weight).sum();
-        if !ends::affords(scene, groups.len().saturating_mul(rules)) {
+        if !ends::affords(conversion, groups.len().saturating_mul(rules)) {
             let why = "its rules for each of its subjects are too much to write, with all others".to_owned();
-            speech.cannot(&codes::TOO_MUCH, scene, origin, None, "", why);
+            speech.cannot(&codes::TOO_MUCH, conversion, origin, None, "", why);
             continue;
         }
         // Whoever is in two of them is asked the same rules twice, which changes nothing.
@@ -308,15 +309,15 @@ fn one_by_one(from: Place, wanted: Wanted, pieces: impl IntoIterator<Item = Piec
 }
 
 /// Refuses whatever would come before or after a policy that stays, and did not.
-pub(super) fn crossings(scene: &Scene<'_>, speech: &mut Speech) {
+pub(super) fn crossings(conversion: &Conversion<'_>, speech: &mut Speech) {
     let mut wrong: Vec<(usize, String)> = Vec::new();
     for said in &speech.said {
-        let origin = &scene.origins[said.origin];
+        let origin = &conversion.origins[said.origin];
         let Some(from) = origin.place else { continue };
-        for stays in &scene.staying {
+        for stays in &conversion.staying {
             let Some(place) = stays.place else { continue };
             if from.cmp(&place) == said.place.cmp(&place)
-                || origin.concerned.are_disjoint(&stays.concerned, &scene.compared)
+                || origin.concerned.are_disjoint(&stays.concerned, &conversion.compared)
             {
                 continue;
             }
@@ -329,7 +330,8 @@ pub(super) fn crossings(scene: &Scene<'_>, speech: &mut Speech) {
         }
     }
     // The same among those that are converted: they may come to stand in other tiers.
-    let froms: Vec<Option<Place>> = speech.said.iter().map(|said| scene.origins[said.origin].place).collect();
+    let froms: Vec<Option<Place>> =
+        speech.said.iter().map(|said| conversion.origins[said.origin].place).collect();
     for (at, said) in speech.said.iter().enumerate() {
         for (other, from) in speech.said[..at].iter().zip(&froms) {
             let (Some(own), Some(from)) = (froms[at], *from) else { continue };
@@ -338,8 +340,10 @@ pub(super) fn crossings(scene: &Scene<'_>, speech: &mut Speech) {
             // In one object rules have their order.
             let union = union || said.object.is_none();
             let ordered = own.cmp(&from) == said.place.cmp(&other.place) || own == from || union;
-            let origin = |said: &Said| &scene.origins[said.origin];
-            if !ordered && !origin(said).concerned.are_disjoint(&origin(other).concerned, &scene.compared) {
+            let origin = |said: &Said| &conversion.origins[said.origin];
+            if !ordered
+                && !origin(said).concerned.are_disjoint(&origin(other).concerned, &conversion.compared)
+            {
                 let side = if said.place < other.place { "before" } else { "after" };
                 let why = format!("it would come {side} {}, and does not now", origin(other).policy.object);
                 wrong.push((said.origin, why));
@@ -350,7 +354,7 @@ pub(super) fn crossings(scene: &Scene<'_>, speech: &mut Speech) {
         }
     }
     for (origin, why) in wrong {
-        speech.cannot(&codes::ORDER, scene, origin, None, "", why);
+        speech.cannot(&codes::ORDER, conversion, origin, None, "", why);
     }
 }
 
@@ -369,7 +373,7 @@ impl Concerned {
 
     /// Whether two policies can never have a say about the same side of a connection.
     ///
-    /// All policies compared with all others is quadratic, and so are their subjects: where a scene's bound is reached, they
+    /// All policies compared with all others is quadratic, and so are their subjects: where a conversion's bound is reached, they
     /// are taken to meet, which refuses or cuts apart more than is necessary, and never less.
     pub fn are_disjoint(&self, other: &Concerned, compared: &Cell<usize>) -> bool {
         let pairs = || self.0.iter().zip(&other.0);

@@ -1,4 +1,4 @@
-//! What is there: the policies to convert, those that stay, and where each stands; and what comes of an attempt.
+//! A conversion before it is attempted: the policies to convert, those that stay, and their places; and what an attempt yields.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -65,9 +65,9 @@ pub(super) struct Origin {
 /// What rules are worth, by their subjects and direction.
 pub type Worths = HashMap<(Arc<[Subject]>, Direction), Worth>;
 
-/// Everything an attempt starts from.
+/// The input of an attempt: the policies to convert, those that stay, and what was computed about them so far.
 #[derive(Debug)]
-pub(super) struct Scene<'w> {
+pub(super) struct Conversion<'w> {
     pub world: &'w World,
     pub originals: &'w Originals,
     /// The world before, to look up groups.
@@ -137,9 +137,9 @@ impl Dialect {
     }
 }
 
-// === impl Scene ===
+// === impl Conversion ===
 
-impl<'w> Scene<'w> {
+impl<'w> Conversion<'w> {
     pub fn new(
         world: &'w World,
         originals: &'w Originals,
@@ -159,7 +159,7 @@ impl<'w> Scene<'w> {
             }
         };
         let wanted = |dialect: Dialect| request.from.is_empty() || request.from.contains(&dialect);
-        let mut scene = Scene {
+        let mut conversion = Conversion {
             world,
             originals,
             snapshot: Snapshot::new(before.clone()),
@@ -172,33 +172,34 @@ impl<'w> Scene<'w> {
             worths: RefCell::default(),
             at_home: at_home(world, originals, request.to),
         };
-        for policy in scene.snapshot.policies() {
+        for policy in conversion.snapshot.policies() {
             let Some(dialect) = Dialect::of(&policy.object) else { continue };
             let origin = Origin::new(policy.clone(), dialect, place(policy));
             let goes = wanted(dialect) && !dialect.is(request.to) && !kept.contains(&policy.object);
             match (goes, dialect) {
-                (true, Dialect::Thorium) => scene.thorium.push(origin.policy),
-                (true, _) => scene.origins.push(origin),
-                (false, _) => scene.staying.push(origin),
+                (true, Dialect::Thorium) => conversion.thorium.push(origin.policy),
+                (true, _) => conversion.origins.push(origin),
+                (false, _) => conversion.staying.push(origin),
             }
         }
         // One instance: its policies go together or not at all.
         let stays = |origin: &Origin| origin.dialect == Dialect::Thorium;
-        if scene.staying.iter().any(stays) {
-            let back = std::mem::take(&mut scene.thorium);
+        if conversion.staying.iter().any(stays) {
+            let back = std::mem::take(&mut conversion.thorium);
             let origin = |policy| Origin::new(policy, Dialect::Thorium, Some(Place::UNION));
-            scene.staying.extend(back.into_iter().map(origin));
+            conversion.staying.extend(back.into_iter().map(origin));
         }
-        if !scene.thorium.is_empty()
+        if !conversion.thorium.is_empty()
             && let Some(instance) = world.thorium_instance()
         {
-            let holds = |object: &&NetworkPolicy| is_in_force(object, &scene.thorium);
-            scene.compiled = compile(&instance).iter().filter(holds).map(NetworkPolicy::written).collect();
+            let holds = |object: &&NetworkPolicy| is_in_force(object, &conversion.thorium);
+            conversion.compiled =
+                compile(&instance).iter().filter(holds).map(NetworkPolicy::written).collect();
             if request.to != Target::NetworkPolicy {
-                scene.origins.extend(compiled_policies(&scene.compiled));
+                conversion.origins.extend(compiled_policies(&conversion.compiled));
             }
         }
-        scene
+        conversion
     }
 
     /// Thorium's policies that are converted, as they are now.
@@ -400,15 +401,15 @@ impl Origin {
 
 impl Attempt {
     /// The objects of the policies that cannot be said.
-    pub fn failed(&self, scene: &Scene<'_>) -> Vec<Arc<Object>> {
-        let old = |index: &usize| scene.origins[*index].dialect == Dialect::Antrea2020;
+    pub fn failed(&self, conversion: &Conversion<'_>) -> Vec<Arc<Object>> {
+        let old = |index: &usize| conversion.origins[*index].dialect == Dialect::Antrea2020;
         // The built-in tiers of 2020 have other numbers as soon as there is a policy of today: all go, or none.
-        let all_old = self.failed.iter().any(old).then(|| (0..scene.origins.len()).filter(old));
+        let all_old = self.failed.iter().any(old).then(|| (0..conversion.origins.len()).filter(old));
         let failed: BTreeSet<usize> =
             self.failed.iter().copied().chain(all_old.into_iter().flatten()).collect();
-        let failed = || failed.iter().map(|index| &scene.origins[*index]);
+        let failed = || failed.iter().map(|index| &conversion.origins[*index]);
         let compiled = failed().any(|origin| origin.dialect == Dialect::Thorium);
-        let thorium = scene.thorium.iter().filter(|_| compiled || self.thorium_failed);
+        let thorium = conversion.thorium.iter().filter(|_| compiled || self.thorium_failed);
         failed()
             .filter(|origin| origin.dialect != Dialect::Thorium)
             .map(|origin| &origin.policy)

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use palisade_analysis::convert::{Conversion, Dialect, Originals, Request, Target, convert};
+use palisade_convert::{Converted, Dialect, Originals, Request, Target, convert};
 use palisade_dialects::load::{load, load_object};
 use palisade_dialects::object::DEFAULT_NAMESPACE;
 use palisade_dialects::source::tree::Source;
@@ -67,25 +67,25 @@ impl Given {
         }
     }
 
-    fn convert(&self, name: &str, request: &Request) -> Conversion {
-        let conversion = convert(&self.world, &self.originals, request);
-        conversion.unwrap_or_else(|failure| panic!("{name}, to {:?}: {failure}", request.to))
+    fn convert(&self, name: &str, request: &Request) -> Converted {
+        let converted = convert(&self.world, &self.originals, request);
+        converted.unwrap_or_else(|failure| panic!("{name}, to {:?}: {failure}", request.to))
     }
 
     /// The world as it is when what was printed is applied and what it replaces is deleted.
-    fn with(&self, conversion: &Conversion) -> Given {
+    fn with(&self, converted: &Converted) -> Given {
         let mut after = self.clone();
-        for gone in conversion.replaced.iter().filter(|object| !object.group.is_empty()) {
+        for gone in converted.replaced.iter().filter(|object| !object.group.is_empty()) {
             after.world.delete(Some(&gone.group), &gone.kind, gone.namespace.as_deref(), &gone.name);
         }
-        after.load(&Source::new("converted.yaml", written::yaml(&conversion.objects)));
+        after.load(&Source::new("converted.yaml", written::yaml(&converted.objects)));
         after
     }
 
     /// The same as what a snapshot is made of, without policies that no object of their own makes.
-    fn objects(&self, conversion: &Conversion) -> Objects {
+    fn objects(&self, converted: &Converted) -> Objects {
         let mut objects = self.world.objects();
-        objects.policies.retain(|policy| !conversion.replaced.contains(&policy.object));
+        objects.policies.retain(|policy| !converted.replaced.contains(&policy.object));
         objects
     }
 }
@@ -142,8 +142,8 @@ fn assert_holds(name: &str, objects: Objects, lines: &[Expectation], options: &O
     }
 }
 
-fn errors(conversion: &Conversion) -> Vec<String> {
-    let errors = conversion.found.iter().filter(|one| one.is_error());
+fn errors(converted: &Converted) -> Vec<String> {
+    let errors = converted.found.iter().filter(|one| one.is_error());
     errors.map(|one| format!("{} {} {}", one.code.id, one.field, one.message)).collect()
 }
 
@@ -151,16 +151,16 @@ fn errors(conversion: &Conversion) -> Vec<String> {
 fn converts(suite: &str, from: &[Dialect], to: Target) -> usize {
     let mut gone = 0;
     each_step(suite, |name, given, lines, options| {
-        let conversion = given.convert(name, &request(to, from, false));
-        assert_eq!(errors(&conversion), [] as [&str; 0], "{name}");
-        let after = given.with(&conversion);
-        assert_holds(name, after.objects(&conversion), lines, options);
+        let converted = given.convert(name, &request(to, from, false));
+        assert_eq!(errors(&converted), [] as [&str; 0], "{name}");
+        let after = given.with(&converted);
+        assert_holds(name, after.objects(&converted), lines, options);
         // Converted is converted: another time nothing happens.
         let again = after.convert(name, &request(to, from, false));
-        if conversion.replaced.iter().all(|object| !object.group.is_empty()) {
+        if converted.replaced.iter().all(|object| !object.group.is_empty()) {
             assert!(again.replaced.is_empty(), "{name}");
         }
-        gone += conversion.replaced.len();
+        gone += converted.replaced.len();
     });
     gone
 }
@@ -169,11 +169,11 @@ fn converts(suite: &str, from: &[Dialect], to: Target) -> usize {
 fn converts_partly(suite: &str, to: Target) -> (usize, usize) {
     let (mut gone, mut stayed) = (0, 0);
     each_step(suite, |name, given, lines, options| {
-        let conversion = given.convert(name, &request(to, &[], true));
-        let after = given.with(&conversion);
-        assert_holds(name, after.objects(&conversion), lines, options);
-        gone += conversion.replaced.len();
-        stayed += conversion.found.iter().filter(|one| one.is_error()).count();
+        let converted = given.convert(name, &request(to, &[], true));
+        let after = given.with(&converted);
+        assert_holds(name, after.objects(&converted), lines, options);
+        gone += converted.replaced.len();
+        stayed += converted.found.iter().filter(|one| one.is_error()).count();
     });
     (gone, stayed)
 }
@@ -187,10 +187,10 @@ fn admin_policies_become_cluster_policies() {
 fn cluster_policies_become_admin_policies() {
     let mut gone = 0;
     each_step("npa-v1alpha2", |name, given, lines, options| {
-        let conversion =
+        let converted =
             given.convert(name, &request(Target::AdminNetworkPolicy, &[Dialect::ClusterNetworkPolicy], true));
-        assert_holds(name, given.with(&conversion).objects(&conversion), lines, options);
-        gone += conversion.replaced.len();
+        assert_holds(name, given.with(&converted).objects(&converted), lines, options);
+        gone += converted.replaced.len();
     });
     assert!(gone > 80, "{gone}");
 }
@@ -324,26 +324,26 @@ fn what_cannot_be_said_is_named_with_its_reason() {
     ];
     for (text, to, code, field, reason) in table {
         let given = Given::text(&text);
-        let conversion = given.convert(&text, &request(to, &[], false));
-        let named = conversion.found.iter().any(|one| {
+        let converted = given.convert(&text, &request(to, &[], false));
+        let named = converted.found.iter().any(|one| {
             one.is_error() && one.code.id == code && one.field == field && one.message.contains(reason)
         });
-        assert!(named, "{text} to {to:?}: {:?}", errors(&conversion));
-        assert!(conversion.objects.is_empty() && conversion.proof.is_none(), "{text}");
+        assert!(named, "{text} to {to:?}: {:?}", errors(&converted));
+        assert!(converted.objects.is_empty() && converted.proof.is_none(), "{text}");
     }
 }
 
 fn said(given: &Given, to: Target) -> String {
-    let conversion = given.convert("given", &request(to, &[], false));
-    assert_eq!(errors(&conversion), [] as [&str; 0]);
-    written::yaml(&conversion.objects)
+    let converted = given.convert("given", &request(to, &[], false));
+    assert_eq!(errors(&converted), [] as [&str; 0]);
+    written::yaml(&converted.objects)
 }
 
-/// What is said about a conversion: code and message.
+/// What is said about a converted: code and message.
 fn notes(given: &Given, to: Target) -> Vec<(&'static str, String)> {
-    let conversion = given.convert("given", &request(to, &[], false));
-    assert_eq!(errors(&conversion), [] as [&str; 0]);
-    conversion.found.iter().map(|one| (one.code.id, one.message.clone())).collect()
+    let converted = given.convert("given", &request(to, &[], false));
+    assert_eq!(errors(&converted), [] as [&str; 0]);
+    converted.found.iter().map(|one| (one.code.id, one.message.clone())).collect()
 }
 
 #[test]
@@ -395,9 +395,9 @@ fn baselines_for_the_same_pods_are_one() {
     let text = said(&given, Target::AdminNetworkPolicy);
     assert_eq!(text.matches("kind: BaselineAdminNetworkPolicy\n").count(), 1, "{text}");
     assert!(text.find("action: Allow").unwrap() < text.find("action: Deny").unwrap(), "{text}");
-    let conversion = given.convert("given", &request(Target::AdminNetworkPolicy, &[], false));
+    let converted = given.convert("given", &request(Target::AdminNetworkPolicy, &[], false));
     // The one that is asked last goes first.
-    let gone: Vec<&str> = conversion.left_to_delete().map(|object| object.name.as_str()).collect();
+    let gone: Vec<&str> = converted.left_to_delete().map(|object| object.name.as_str()).collect();
     assert_eq!(gone, ["b", "a"]);
 }
 
@@ -413,8 +413,8 @@ fn its_own_namespace_is_named_where_there_is_one() {
     let given = Given::text(&acnp(&format!(
         "appliedTo: [{{namespaceSelector: {{matchLabels: {{team: shop}}}}}}], {own}"
     )));
-    let conversion = given.convert("given", &request(Target::ClusterNetworkPolicy, &[], false));
-    assert!(errors(&conversion).iter().any(|one| one.contains("C0102")), "{:?}", errors(&conversion));
+    let converted = given.convert("given", &request(Target::ClusterNetworkPolicy, &[], false));
+    assert!(errors(&converted).iter().any(|one| one.contains("C0102")), "{:?}", errors(&converted));
 }
 
 #[test]
@@ -572,10 +572,10 @@ fn groups_and_exceptions_are_written_out() {
         "appliedTo: [{podSelector: {}}], egress: [{action: Drop, to: [{group: g}], enableLogging: true}]",
     );
     let given = Given::text(&format!("{group}\n---\n{policy}"));
-    let conversion = given.convert("groups", &request(Target::ClusterNetworkPolicy, &[], false));
-    let codes: Vec<&str> = conversion.found.iter().map(|one| one.code.id).collect();
+    let converted = given.convert("groups", &request(Target::ClusterNetworkPolicy, &[], false));
+    let codes: Vec<&str> = converted.found.iter().map(|one| one.code.id).collect();
     assert_eq!(codes, ["C0202", "C0201", "C0207"]);
-    let text = written::yaml(&conversion.objects);
+    let text = written::yaml(&converted.objects);
     assert!(text.contains("- 10.0.0.0/26\n      - 10.0.0.128/25\n"), "{text}");
 }
 
@@ -718,9 +718,9 @@ fn names_that_are_taken_get_a_number() {
     let default = "---\n{apiVersion: policy.networking.k8s.io/v1alpha1, kind: BaselineAdminNetworkPolicy, metadata: {name: default}, spec: {subject: {namespaces: {}}, ingress: [{action: Deny, from: [{namespaces: {}}]}]}}\n";
     let there = cnp("default", "Admin", 1, "ingress: [{action: Pass, from: [{namespaces: {}}]}]");
     let given = Given::text(&format!("{there}{default}"));
-    let conversion = given.convert("names", &request(Target::ClusterNetworkPolicy, &[], false));
+    let converted = given.convert("names", &request(Target::ClusterNetworkPolicy, &[], false));
     assert!(
-        conversion.found.iter().any(|one| one.code.id == "C0203" && one.message == "it becomes default-2")
+        converted.found.iter().any(|one| one.code.id == "C0203" && one.message == "it becomes default-2")
     );
 }
 

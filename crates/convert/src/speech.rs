@@ -8,8 +8,8 @@ use palisade_model::diagnostic::{Code, Diagnostic, Subject};
 use palisade_model::policy::{Object, Rule};
 use smol_str::{SmolStr, format_smolstr};
 
+use super::conversion::Conversion;
 use super::order::Place;
-use super::scene::Scene;
 
 /// An object that says (a part of) a policy, and where it comes to stand.
 #[derive(Debug)]
@@ -56,13 +56,13 @@ impl Speech {
     pub fn cannot(
         &mut self,
         code: &'static Code,
-        scene: &Scene<'_>,
+        conversion: &Conversion<'_>,
         origin: usize,
         rule: Option<&Rule>,
         part: &str,
         why: String,
     ) {
-        self.note(code, scene, origin, rule, part, why);
+        self.note(code, conversion, origin, rule, part, why);
         self.failed.insert(origin);
     }
 
@@ -70,13 +70,13 @@ impl Speech {
     pub fn note(
         &mut self,
         code: &'static Code,
-        scene: &Scene<'_>,
+        conversion: &Conversion<'_>,
         origin: usize,
         rule: Option<&Rule>,
         part: &str,
         message: String,
     ) {
-        let policy = &scene.origins[origin].policy;
+        let policy = &conversion.origins[origin].policy;
         let finding = about(code, &policy.object, message);
         let finding = match rule {
             Some(rule) => {

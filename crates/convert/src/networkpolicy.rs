@@ -15,12 +15,12 @@ use palisade_model::policy::{
 use palisade_model::snapshot::Stage;
 use smol_str::SmolStr;
 
+use super::conversion::{Conversion, Origin};
 use super::order::{Concerned, Place};
-use super::scene::{Origin, Scene};
 use super::speech::{Said, Speech, Taken, distinct};
 use super::union::{DIRECTIONS, counts, covers};
 use super::{codes, ends, lists};
-use crate::disjoint::are_disjoint;
+use palisade_analysis::disjoint::are_disjoint;
 
 const GROUP: &str = "networking.k8s.io";
 const KIND: &str = "NetworkPolicy";
@@ -48,29 +48,29 @@ struct Step<'s> {
     denies_all: bool,
 }
 
-pub(super) fn say(scene: &Scene<'_>, speech: &mut Speech) {
-    let mut taken = scene.taken(GROUP, KIND);
+pub(super) fn say(conversion: &Conversion<'_>, speech: &mut Speech) {
+    let mut taken = conversion.taken(GROUP, KIND);
     let mut drafts = Drafts::new();
-    old(scene, &mut drafts, speech);
-    tiers(scene, &mut drafts, speech);
-    for object in &scene.compiled {
+    old(conversion, &mut drafts, speech);
+    tiers(conversion, &mut drafts, speech);
+    for object in &conversion.compiled {
         speech.beside.push(renamed(object.clone(), &mut taken));
     }
     for ((index, namespace, pods), draft) in drafts {
-        let origin = &scene.origins[index];
+        let origin = &conversion.origins[index];
         let name = distinct(Some(&namespace), &origin.name(), &mut taken);
         if name != origin.policy.object.name || origin.home().is_none() {
             let message = format!("it becomes {namespace}/{name}");
-            speech.note(&codes::NAME, scene, index, None, "", message);
+            speech.note(&codes::NAME, conversion, index, None, "", message);
         }
-        let object = object(scene, origin, (&namespace, &name), &pods, draft);
+        let object = object(conversion, origin, (&namespace, &name), &pods, draft);
         speech.said.push(Said { object: Some(object), origin: index, place: Place::UNION });
     }
 }
 
 /// The policies of 2016, and namespaces that isolate.
-fn old(scene: &Scene<'_>, drafts: &mut Drafts, speech: &mut Speech) {
-    for (index, origin) in scene.origins.iter().enumerate() {
+fn old(conversion: &Conversion<'_>, drafts: &mut Drafts, speech: &mut Speech) {
+    for (index, origin) in conversion.origins.iter().enumerate() {
         if origin.policy.placement != Placement::Union || speech.failed.contains(&index) {
             continue;
         }
@@ -82,14 +82,14 @@ fn old(scene: &Scene<'_>, drafts: &mut Drafts, speech: &mut Speech) {
             }
             let message =
                 format!("the annotation or spec of namespace {home} that isolates it is not needed any more");
-            speech.note(&codes::LEFT, scene, index, None, "", message);
+            speech.note(&codes::LEFT, conversion, index, None, "", message);
         }
         for rule in &origin.policy.rules {
-            if !counts(scene, index, rule, speech) {
+            if !counts(conversion, index, rule, speech) {
                 continue;
             }
             for pods in selectors(&rule.subjects) {
-                let words = self::rule(scene, index, rule, home, speech);
+                let words = self::rule(conversion, index, rule, home, speech);
                 let draft = drafts.entry((index, home.clone(), pods)).or_default();
                 draft.sides.entry(rule.direction).or_default().extend(words);
             }
@@ -106,24 +106,24 @@ fn selectors(subjects: &[Subject]) -> impl Iterator<Item = Selector> {
 }
 
 /// What stands in tiers.
-fn tiers(scene: &Scene<'_>, drafts: &mut Drafts, speech: &mut Speech) {
+fn tiers(conversion: &Conversion<'_>, drafts: &mut Drafts, speech: &mut Speech) {
     let mut order: Vec<(Place, u32, usize, &Rule)> = Vec::new();
     let thorium: Vec<(&Policy, Concerned)> =
-        scene.thorium().map(|policy| (policy, Concerned::by(policy))).collect();
-    for (index, origin) in scene.origins.iter().enumerate() {
+        conversion.thorium().map(|policy| (policy, Concerned::by(policy))).collect();
+    for (index, origin) in conversion.origins.iter().enumerate() {
         if let (Some(place), Placement::Tier { .. }) = (origin.place, &origin.policy.placement)
             && !speech.failed.contains(&index)
         {
             let thorium = thorium.iter().map(|(policy, whom)| (*policy, whom));
-            alone(scene, index, origin, thorium, speech);
+            alone(conversion, index, origin, thorium, speech);
             order.extend(origin.policy.rules.iter().map(|rule| (place, rule.index, index, rule)));
         }
     }
     order.sort_by_key(|(place, at, index, _)| (*place, *at, *index));
     let mut steps: BTreeMap<(SmolStr, Direction), Vec<Step<'_>>> = BTreeMap::new();
     for (_, _, origin, rule) in order {
-        let Some(denies_all) = sort(scene, origin, rule, speech) else { continue };
-        for (namespace, subject) in homes(scene, origin, rule, speech) {
+        let Some(denies_all) = sort(conversion, origin, rule, speech) else { continue };
+        for (namespace, subject) in homes(conversion, origin, rule, speech) {
             let here = steps.entry((namespace, rule.direction)).or_default();
             here.push(Step { origin, rule, subject, denies_all });
         }
@@ -136,17 +136,17 @@ fn tiers(scene: &Scene<'_>, drafts: &mut Drafts, speech: &mut Speech) {
                 compared = compared.saturating_add(denying.len());
                 if compared > MOST_COMPARED {
                     let why = "there are too many rules that could deny everything to its pods".to_owned();
-                    speech.cannot(&codes::TOO_MUCH, scene, step.origin, Some(step.rule), "", why);
+                    speech.cannot(&codes::TOO_MUCH, conversion, step.origin, Some(step.rule), "", why);
                     continue;
                 }
             }
-            if !step.denies_all && !is_allowed(steps, at, &denying, scene, speech) {
+            if !step.denies_all && !is_allowed(steps, at, &denying, conversion, speech) {
                 continue;
             }
             let Subject::Pods(set) = &step.subject else { continue };
             let words = match step.denies_all {
                 true => None,
-                false => rule(scene, step.origin, step.rule, namespace, speech),
+                false => rule(conversion, step.origin, step.rule, namespace, speech),
             };
             let draft = drafts.entry((step.origin, namespace.clone(), set.pods.clone())).or_default();
             draft.sides.entry(*direction).or_default().extend(words);
@@ -156,36 +156,37 @@ fn tiers(scene: &Scene<'_>, drafts: &mut Drafts, speech: &mut Speech) {
 
 /// Refuses a policy of a tier where others have a say that NetworkPolicies do not have about each other.
 fn alone<'t>(
-    scene: &'t Scene<'_>,
+    conversion: &'t Conversion<'_>,
     index: usize,
     origin: &Origin,
     thorium: impl Iterator<Item = (&'t Policy, &'t Concerned)>,
     speech: &mut Speech,
 ) {
-    let meets = |other: &Concerned| !origin.concerned.are_disjoint(other, &scene.compared);
-    let adding = scene.origins.iter().filter(|other| other.policy.placement == Placement::Union);
+    let meets = |other: &Concerned| !origin.concerned.are_disjoint(other, &conversion.compared);
+    let adding = conversion.origins.iter().filter(|other| other.policy.placement == Placement::Union);
     let adding = adding.map(|other| (&other.policy, &other.concerned));
     for (other, _) in adding.chain(thorium).filter(|(_, whom)| meets(whom)).take(MOST_ADDING) {
         let why = format!("{} would add to it, and does not now", other.object);
-        speech.cannot(&codes::UNION, scene, index, None, "", why);
+        speech.cannot(&codes::UNION, conversion, index, None, "", why);
     }
     let passes = |stays: &&Origin| {
         let before = stays.place.is_some_and(|place| place.stage() == Stage::Tiers);
         before && stays.policy.rules.iter().any(|rule| rule.action == Action::Pass) && meets(&stays.concerned)
     };
-    if let Some(stays) = scene.staying.iter().find(passes) {
+    if let Some(stays) = conversion.staying.iter().find(passes) {
         let why = format!("{} passes over it now, and would pass to it", stays.policy.object);
-        speech.cannot(&codes::UNION, scene, index, None, "", why);
+        speech.cannot(&codes::UNION, conversion, index, None, "", why);
     }
 }
 
 /// Whether a rule denies everything (or else allows something); `None` when it is neither, which is noted.
-fn sort(scene: &Scene<'_>, origin: usize, rule: &Rule, speech: &mut Speech) -> Option<bool> {
+fn sort(conversion: &Conversion<'_>, origin: usize, rule: &Rule, speech: &mut Speech) -> Option<bool> {
     if rule.log.is_some() {
         let message = "logging cannot be said there".to_owned();
-        speech.note(&codes::LOGGING, scene, origin, Some(rule), ".enableLogging", message);
+        speech.note(&codes::LOGGING, conversion, origin, Some(rule), ".enableLogging", message);
     }
-    let everybody = ends::peers(scene, origin, rule, speech).is_none_or(|peers| ends::are_everybody(&peers));
+    let everybody =
+        ends::peers(conversion, origin, rule, speech).is_none_or(|peers| ends::are_everybody(&peers));
     let (code, part, why) = match rule.action {
         Action::Allow if rule.layer7.is_empty() => return Some(false),
         Action::Deny if everybody && rule.traffic == TrafficMatches::Any => return Some(true),
@@ -198,14 +199,19 @@ fn sort(scene: &Scene<'_>, origin: usize, rule: &Rule, speech: &mut Speech) -> O
             (&codes::ACTION, ".action", "there is nothing to pass to: NetworkPolicies only allow")
         }
     };
-    speech.cannot(code, scene, origin, Some(rule), part, why.to_owned());
+    speech.cannot(code, conversion, origin, Some(rule), part, why.to_owned());
     None
 }
 
 /// The subjects of a rule by namespace; what is not of certain namespaces is noted.
-fn homes(scene: &Scene<'_>, origin: usize, rule: &Rule, speech: &mut Speech) -> Vec<(SmolStr, Subject)> {
+fn homes(
+    conversion: &Conversion<'_>,
+    origin: usize,
+    rule: &Rule,
+    speech: &mut Speech,
+) -> Vec<(SmolStr, Subject)> {
     let mut all = Vec::new();
-    for subject in ends::subjects(scene, &rule.subjects) {
+    for subject in ends::subjects(conversion, &rule.subjects) {
         let why = match &subject {
             Subject::Pods(set) => match (ends::beyond_labels(set), ends::named(&set.namespaces)) {
                 (Some(why), _) => why,
@@ -221,7 +227,7 @@ fn homes(scene: &Scene<'_>, origin: usize, rule: &Rule, speech: &mut Speech) -> 
             },
             other => format!("{other}: only pods can be subjects there"),
         };
-        speech.cannot(&codes::SUBJECT, scene, origin, Some(rule), "", format!("cannot apply to {why}"));
+        speech.cannot(&codes::SUBJECT, conversion, origin, Some(rule), "", format!("cannot apply to {why}"));
     }
     all
 }
@@ -231,7 +237,7 @@ fn is_allowed(
     steps: &[Step<'_>],
     at: usize,
     denying: &[usize],
-    scene: &Scene<'_>,
+    conversion: &Conversion<'_>,
     speech: &mut Speech,
 ) -> bool {
     let step = &steps[at];
@@ -241,20 +247,20 @@ fn is_allowed(
     let why = if let Some(before) = before.iter().map(|at| &steps[*at]).find(denies) {
         format!(
             "{} has denied everything to some of its pods already",
-            scene.origins[before.origin].policy.object
+            conversion.origins[before.origin].policy.object
         )
     } else if !after.any(|other| covers(&other.subject, &step.subject)) {
         "what it does not allow is not denied to all of its pods, and would be".to_owned()
     } else {
         return true;
     };
-    speech.cannot(&codes::UNION, scene, step.origin, Some(step.rule), "", why);
+    speech.cannot(&codes::UNION, conversion, step.origin, Some(step.rule), "", why);
     false
 }
 
 /// A rule that allows; none when it matches nothing.
 fn rule(
-    scene: &Scene<'_>,
+    conversion: &Conversion<'_>,
     origin: usize,
     rule: &Rule,
     home: &SmolStr,
@@ -262,7 +268,7 @@ fn rule(
 ) -> Option<Written> {
     let field = if rule.direction == Direction::Ingress { "from" } else { "to" };
     let said = |one: &Peer| peer(one, home).map(|words| vec![words]);
-    let (peers, ports) = lists::said(scene, origin, rule, said, speech)?;
+    let (peers, ports) = lists::said(conversion, origin, rule, said, speech)?;
     Some(Written::map([(field, peers.map(Written::List)), ("ports", ports.map(Written::List))]))
 }
 
@@ -291,7 +297,7 @@ fn peer(peer: &Peer, home: &SmolStr) -> Result<Written, String> {
 }
 
 fn object(
-    scene: &Scene<'_>,
+    conversion: &Conversion<'_>,
     origin: &Origin,
     (namespace, name): (&SmolStr, &SmolStr),
     pods: &Selector,
@@ -314,7 +320,7 @@ fn object(
     Written::map([
         ("apiVersion", Some(Written::text(format!("{GROUP}/v1")))),
         ("kind", Some(Written::text(KIND))),
-        ("metadata", Some(scene.metadata(origin, name, Some(namespace)))),
+        ("metadata", Some(conversion.metadata(origin, name, Some(namespace)))),
         ("spec", Some(spec)),
     ])
 }

@@ -13,7 +13,7 @@ use palisade_model::policy::{Action, Direction, Namespaces, Peer, PodSet, Rule, 
 use palisade_model::snapshot::Stage;
 use smol_str::SmolStr;
 
-use super::scene::{Dialect, Scene};
+use super::conversion::{Conversion, Dialect};
 use super::speech::Speech;
 use super::{codes, ends};
 
@@ -41,7 +41,7 @@ const LONGEST_NAME: usize = 100;
 
 /// Everything that cannot be said about a rule, and where.
 struct Wrong<'a, 'w> {
-    scene: &'a Scene<'w>,
+    conversion: &'a Conversion<'w>,
     origin: usize,
     rule: &'a Rule,
     speech: &'a mut Speech,
@@ -50,13 +50,13 @@ struct Wrong<'a, 'w> {
 
 /// Whom an object applies to, one entry for each object that is needed.
 pub(super) fn subjects(
-    scene: &Scene<'_>,
+    conversion: &Conversion<'_>,
     origin: usize,
     subjects: &[Subject],
     speech: &mut Speech,
 ) -> Vec<Written> {
     let mut said = Vec::new();
-    for subject in ends::subjects(scene, subjects) {
+    for subject in ends::subjects(conversion, subjects) {
         let why = match &subject {
             Subject::Pods(set) => match ends::beyond_labels(set) {
                 None => {
@@ -67,7 +67,7 @@ pub(super) fn subjects(
             },
             other => format!("{other}: only pods can be subjects there"),
         };
-        speech.cannot(&codes::SUBJECT, scene, origin, None, "", format!("cannot apply to {why}"));
+        speech.cannot(&codes::SUBJECT, conversion, origin, None, "", format!("cannot apply to {why}"));
     }
     said
 }
@@ -75,14 +75,14 @@ pub(super) fn subjects(
 /// A rule, as one or more.
 pub(super) fn rule(
     shape: Shape,
-    scene: &Scene<'_>,
+    conversion: &Conversion<'_>,
     origin: usize,
     rule: &Rule,
     stage: Stage,
     speech: &mut Speech,
 ) -> Vec<Written> {
-    let mut outward = ends::peers(scene, origin, rule, speech);
-    if let Some(home) = ends::only_namespace(scene, rule) {
+    let mut outward = ends::peers(conversion, origin, rule, speech);
+    if let Some(home) = ends::only_namespace(conversion, rule) {
         for peer in outward.iter_mut().flatten() {
             if let Peer::Pods(set) = peer
                 && set.namespaces == Namespaces::Own
@@ -91,11 +91,11 @@ pub(super) fn rule(
             }
         }
     }
-    let mut wrong = Wrong { scene, origin, rule, speech, any: false };
+    let mut wrong = Wrong { conversion, origin, rule, speech, any: false };
     if rule.log.is_some() {
         wrong.speech.note(
             &codes::LOGGING,
-            scene,
+            conversion,
             origin,
             Some(rule),
             ".enableLogging",
@@ -136,7 +136,7 @@ pub(super) fn rule(
     if outside.iter().any(experimental) || with_names && !shape.standard_names {
         let message =
             "it needs the experimental channel of the definition: the standard one drops a field of it";
-        wrong.speech.note(&codes::EXPERIMENTAL, scene, origin, Some(rule), "", message.to_owned());
+        wrong.speech.note(&codes::EXPERIMENTAL, conversion, origin, Some(rule), "", message.to_owned());
     }
     let parts: Vec<(Vec<Written>, Option<Vec<TrafficMatch>>)> = match with_names {
         // No address and no node has a port with a name.
@@ -151,7 +151,7 @@ pub(super) fn rule(
         // Every chunk of the one stands with every chunk of the other.
         let ports = traffic.as_ref().map_or(0, Vec::len);
         let rules = peers.len().div_ceil(shape.most).saturating_mul(ports.div_ceil(shape.most).max(1));
-        if !ends::affords(scene, rules.saturating_mul(8 * shape.most.min(peers.len().max(ports)))) {
+        if !ends::affords(conversion, rules.saturating_mul(8 * shape.most.min(peers.len().max(ports)))) {
             let why =
                 "all of its ports for all of its peers are too much to write, with all others".to_owned();
             wrong.note(&codes::TOO_MUCH, "", why);
@@ -176,7 +176,7 @@ pub(super) fn rule(
     }
     if said.is_empty() {
         let message = "the rule matches nothing and is left out".to_owned();
-        speech.note(&codes::NO_EFFECT, scene, origin, Some(rule), "", message);
+        speech.note(&codes::NO_EFFECT, conversion, origin, Some(rule), "", message);
     }
     said
 }
@@ -229,7 +229,7 @@ fn lists(field: &str, texts: Vec<String>) -> Vec<Written> {
 
 impl Wrong<'_, '_> {
     fn note(&mut self, code: &'static Code, part: &str, why: String) {
-        self.speech.cannot(code, self.scene, self.origin, Some(self.rule), part, why);
+        self.speech.cannot(code, self.conversion, self.origin, Some(self.rule), part, why);
         self.any = true;
     }
 
@@ -288,7 +288,7 @@ impl Wrong<'_, '_> {
         let named = traffic.is_some_and(|all| all.iter().any(|one| matches!(one, TrafficMatch::Named(..))));
         let Some(peers) = peers.filter(|peers| !ends::are_everybody(peers)) else {
             // Whatever has a port with a name is a pod, or an external entity.
-            if named && self.scene.snapshot.pods().iter().any(|pod| pod.external) {
+            if named && self.conversion.snapshot.pods().iter().any(|pod| pod.external) {
                 self.peer(
                     "external entities: a rule with a named port can have pods as peers only".to_owned(),
                 );
@@ -322,8 +322,8 @@ impl Wrong<'_, '_> {
             }
         }
         let undefined = self.rule.action != Action::Allow
-            && self.scene.origins[self.origin].dialect != Dialect::AdminNetworkPolicy
-            && self.scene.origins[self.origin].dialect != Dialect::ClusterNetworkPolicy;
+            && self.conversion.origins[self.origin].dialect != Dialect::AdminNetworkPolicy
+            && self.conversion.origins[self.origin].dialect != Dialect::ClusterNetworkPolicy;
         if !names.is_empty() && (undefined || !may_name) {
             self.peer("DNS names: there only rules that allow, and are no baseline, have them".to_owned());
         }

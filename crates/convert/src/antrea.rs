@@ -16,9 +16,9 @@ use palisade_model::snapshot::Stage;
 use smol_str::SmolStr;
 
 use super::cluster::no_room;
+use super::conversion::{Conversion, Dialect, Origin};
 use super::numbers::{Range, Wanted, numbers};
 use super::order::{self, Piece, Place, Slot, Tongue};
-use super::scene::{Dialect, Origin, Scene};
 use super::speech::{Said, Speech, Taken, distinct, suffixed};
 use super::{codes, ends, lists};
 
@@ -38,19 +38,20 @@ const SHIFT: f64 = 1.0;
 
 struct Antrea;
 
-pub(super) fn say(scene: &Scene<'_>, speech: &mut Speech) {
-    let known = known_tiers(scene, speech);
-    let slots = order::slots(scene, &Antrea, speech);
+pub(super) fn say(conversion: &Conversion<'_>, speech: &mut Speech) {
+    let known = known_tiers(conversion, speech);
+    let slots = order::slots(conversion, &Antrea, speech);
     let mut by_tier: BTreeMap<(u8, SmolStr), Vec<&Slot>> = BTreeMap::new();
     for slot in &slots {
-        let origin = slot.pieces.first().map(|piece| &scene.origins[piece.origin]);
+        let origin = slot.pieces.first().map(|piece| &conversion.origins[piece.origin]);
         if let Some((name, number)) = origin.and_then(|origin| tier_for(origin, slot.from, &known)) {
             by_tier.entry((number, name)).or_default().push(slot);
         }
     }
-    let mut taken = (scene.taken(GROUP, "ClusterNetworkPolicy"), scene.taken(GROUP, "NetworkPolicy"));
+    let mut taken =
+        (conversion.taken(GROUP, "ClusterNetworkPolicy"), conversion.taken(GROUP, "NetworkPolicy"));
     for ((number, tier), slots) in by_tier {
-        let there: Vec<(Place, f64)> = scene
+        let there: Vec<(Place, f64)> = conversion
             .staying
             .iter()
             .filter_map(|stays| stays.place)
@@ -60,13 +61,13 @@ pub(super) fn say(scene: &Scene<'_>, speech: &mut Speech) {
         let priorities = match numbers(&slots, &there, PRIORITIES) {
             Ok(priorities) => priorities,
             Err(these) => {
-                no_room(scene, &slots[these], speech);
+                no_room(conversion, &slots[these], speech);
                 continue;
             }
         };
         for (slot, priority) in slots.into_iter().zip(priorities) {
             for piece in &slot.pieces {
-                let object = object(scene, piece, &tier, priority, &mut taken, speech);
+                let object = object(conversion, piece, &tier, priority, &mut taken, speech);
                 let (object, place) = (Some(object), Place::new(number, priority));
                 speech.said.push(Said { object, origin: piece.origin, place });
             }
@@ -75,20 +76,20 @@ pub(super) fn say(scene: &Scene<'_>, speech: &mut Speech) {
 }
 
 /// The tiers by name, with those of 2020 as they will be; and these as objects of today.
-fn known_tiers(scene: &Scene<'_>, speech: &mut Speech) -> BTreeMap<SmolStr, u8> {
+fn known_tiers(conversion: &Conversion<'_>, speech: &mut Speech) -> BTreeMap<SmolStr, u8> {
     let built_in = |name: &str| BUILT_IN.iter().any(|(known, _)| *known == name);
     let mut known: BTreeMap<SmolStr, u8> =
         BUILT_IN.iter().map(|(name, number)| (SmolStr::new_static(name), *number)).collect();
-    let written = tiers(scene.world).into_iter().filter(|(name, _)| !built_in(name));
+    let written = tiers(conversion.world).into_iter().filter(|(name, _)| !built_in(name));
     known.extend(written);
-    if !scene.origins.iter().any(|origin| origin.dialect == Dialect::Antrea2020) {
+    if !conversion.origins.iter().any(|origin| origin.dialect == Dialect::Antrea2020) {
         return known;
     }
-    for loaded in scene.world.iter().filter(|loaded| loaded.key.group == GROUP_2020) {
+    for loaded in conversion.world.iter().filter(|loaded| loaded.key.group == GROUP_2020) {
         let Lowered::Tier(tier) = &loaded.lowered else { continue };
         speech.gone.push(Arc::clone(&tier.object));
         let name = &tier.object.name;
-        let today = scene
+        let today = conversion
             .world
             .iter()
             .any(|other| other.key.group == GROUP && other.key.kind == "Tier" && other.key.name == *name);
@@ -103,12 +104,12 @@ fn known_tiers(scene: &Scene<'_>, speech: &mut Speech) -> BTreeMap<SmolStr, u8> 
             ]));
             // Two tiers of one number cannot be: the built-in ones have others today.
             if known.iter().any(|(other, taken)| other != name && *taken == number) {
-                for (index, origin) in scene.origins.iter().enumerate() {
+                for (index, origin) in conversion.origins.iter().enumerate() {
                     if matches!(&origin.policy.placement, Placement::Tier { tier: Tier::Named(own), .. } if own == name)
                     {
                         let why =
                             format!("tier {name} has the number {number}, which another tier has today");
-                        speech.cannot(&codes::ORDER, scene, index, None, ".tier", why);
+                        speech.cannot(&codes::ORDER, conversion, index, None, ".tier", why);
                     }
                 }
             }
@@ -132,14 +133,14 @@ fn tier_for(origin: &Origin, from: Place, known: &BTreeMap<SmolStr, u8>) -> Opti
 }
 
 fn object(
-    scene: &Scene<'_>,
+    conversion: &Conversion<'_>,
     piece: &Piece,
     tier: &SmolStr,
     priority: f64,
     taken: &mut (Taken, Taken),
     speech: &mut Speech,
 ) -> Written {
-    let origin = &scene.origins[piece.origin];
+    let origin = &conversion.origins[piece.origin];
     let home = origin.home();
     let (kind, taken) = match home {
         None => ("ClusterNetworkPolicy", &mut taken.0),
@@ -150,7 +151,7 @@ fn object(
     let wanted = if alone { origin.name() } else { suffixed(&origin.name(), "-isolation") };
     let name = distinct(home, &wanted, taken);
     if alone && name != origin.policy.object.name {
-        speech.note(&codes::NAME, scene, piece.origin, None, "", format!("it becomes {name}"));
+        speech.note(&codes::NAME, conversion, piece.origin, None, "", format!("it becomes {name}"));
     }
     let (mut ingress, mut egress) = (piece.ingress.clone(), piece.egress.clone());
     distinct_names(&mut ingress, &mut egress);
@@ -168,7 +169,7 @@ fn object(
     Written::map([
         ("apiVersion", Some(Written::text(format!("{GROUP}/v1beta1")))),
         ("kind", Some(Written::text(kind))),
-        ("metadata", Some(scene.metadata(origin, &name, home.map(SmolStr::as_str)))),
+        ("metadata", Some(conversion.metadata(origin, &name, home.map(SmolStr::as_str)))),
         ("spec", Some(spec)),
     ])
 }
@@ -252,19 +253,19 @@ impl Tongue for Antrea {
 
     fn subjects(
         &self,
-        scene: &Scene<'_>,
+        conversion: &Conversion<'_>,
         origin: usize,
         subjects: &[Subject],
         speech: &mut Speech,
     ) -> Vec<Written> {
-        let home = scene.origins[origin].home();
+        let home = conversion.origins[origin].home();
         let mut said = Vec::new();
         for subject in subjects {
             match subject {
                 Subject::Pods(set) if ends::beyond_labels(set).is_none() => said.push(pods(set, home)),
                 other => {
                     let why = format!("cannot apply to {other}");
-                    speech.cannot(&codes::SUBJECT, scene, origin, None, "", why);
+                    speech.cannot(&codes::SUBJECT, conversion, origin, None, "", why);
                 }
             }
         }
@@ -273,15 +274,16 @@ impl Tongue for Antrea {
 
     fn rule(
         &self,
-        scene: &Scene<'_>,
+        conversion: &Conversion<'_>,
         origin: usize,
         rule: &Rule,
         stage: Stage,
         speech: &mut Speech,
     ) -> Vec<Written> {
         let field = if rule.direction == Direction::Ingress { "from" } else { "to" };
-        let home = scene.origins[origin].home();
-        let Some((peers, ports)) = lists::said(scene, origin, rule, |one| peer(one, home), speech) else {
+        let home = conversion.origins[origin].home();
+        let Some((peers, ports)) = lists::said(conversion, origin, rule, |one| peer(one, home), speech)
+        else {
             return Vec::new();
         };
         let action = match rule.action {

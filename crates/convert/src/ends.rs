@@ -20,7 +20,7 @@ use palisade_model::traffic::{PortRange, Protocol};
 use smol_str::SmolStr;
 
 use super::codes;
-use super::scene::{FOLLOWS_NOT, Scene};
+use super::conversion::{Conversion, FOLLOWS_NOT};
 use super::speech::Speech;
 
 /// Values that are written, in all: some hundred bytes each, with all copies.
@@ -30,19 +30,24 @@ const MOST_WRITTEN: usize = 1_000_000;
 pub(super) const PROTOCOLS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
 
 /// The peers of a rule with groups written out; `None` when it is anybody. Groups that are missing have been refused.
-pub(super) fn peers(scene: &Scene<'_>, origin: usize, rule: &Rule, speech: &mut Speech) -> Option<Vec<Peer>> {
+pub(super) fn peers(
+    conversion: &Conversion<'_>,
+    origin: usize,
+    rule: &Rule,
+    speech: &mut Speech,
+) -> Option<Vec<Peer>> {
     let Peers::Of(peers) = &rule.peers else { return None };
     let mut all = Vec::new();
     for peer in peers {
         match peer {
             Peer::Group(group) => {
-                let members = members(&scene.snapshot, group);
-                if !affords(scene, members.len()) {
+                let members = members(&conversion.snapshot, group);
+                if !affords(conversion, members.len()) {
                     let why = format!("group {group} is too much to write out, with all others");
-                    speech.cannot(&codes::TOO_MUCH, scene, origin, Some(rule), "", why);
+                    speech.cannot(&codes::TOO_MUCH, conversion, origin, Some(rule), "", why);
                     continue;
                 }
-                written_out(scene, origin, rule, group, speech);
+                written_out(conversion, origin, rule, group, speech);
                 all.extend(members.iter().flat_map(member));
             }
             peer => all.push(peer.clone()),
@@ -54,9 +59,9 @@ pub(super) fn peers(scene: &Scene<'_>, origin: usize, rule: &Rule, speech: &mut 
 }
 
 /// The one namespace that all subjects of a rule are in: who is relative to it can be said by its name.
-pub(super) fn only_namespace(scene: &Scene<'_>, rule: &Rule) -> Option<SmolStr> {
+pub(super) fn only_namespace(conversion: &Conversion<'_>, rule: &Rule) -> Option<SmolStr> {
     let mut only: Option<SmolStr> = None;
-    for subject in subjects(scene, &rule.subjects) {
+    for subject in subjects(conversion, &rule.subjects) {
         let Subject::Pods(set) = &subject else { return None };
         let [name] = &named(&set.namespaces)?[..] else { return None };
         if only.as_ref().is_some_and(|other| other != name) {
@@ -68,7 +73,7 @@ pub(super) fn only_namespace(scene: &Scene<'_>, rule: &Rule) -> Option<SmolStr> 
 }
 
 /// Whom a rule applies to, with groups written out.
-pub(super) fn subjects(scene: &Scene<'_>, subjects: &[Subject]) -> Vec<Subject> {
+pub(super) fn subjects(conversion: &Conversion<'_>, subjects: &[Subject]) -> Vec<Subject> {
     let mut all: Vec<Subject> = Vec::new();
     for subject in subjects {
         match subject {
@@ -82,7 +87,7 @@ pub(super) fn subjects(scene: &Scene<'_>, subjects: &[Subject]) -> Vec<Subject> 
                     }
                     _ => None,
                 };
-                all.extend(members(&scene.snapshot, group).iter().filter_map(one));
+                all.extend(members(&conversion.snapshot, group).iter().filter_map(one));
             }
             other => all.push(other.clone()),
         }
@@ -93,9 +98,9 @@ pub(super) fn subjects(scene: &Scene<'_>, subjects: &[Subject]) -> Vec<Subject> 
 }
 
 /// Whether so many values more may be written. Few words can stand for many: groups, every port of every peer.
-pub(super) fn affords(scene: &Scene<'_>, values: usize) -> bool {
-    scene.written.set(scene.written.get().saturating_add(values));
-    scene.written.get() <= MOST_WRITTEN
+pub(super) fn affords(conversion: &Conversion<'_>, values: usize) -> bool {
+    conversion.written.set(conversion.written.get().saturating_add(values));
+    conversion.written.get() <= MOST_WRITTEN
 }
 
 /// How many values there are in one.
@@ -108,13 +113,19 @@ pub(super) fn weight(value: &Written) -> usize {
 }
 
 /// Says that a group is written out.
-fn written_out(scene: &Scene<'_>, origin: usize, rule: &Rule, group: &GroupName, speech: &mut Speech) {
+fn written_out(
+    conversion: &Conversion<'_>,
+    origin: usize,
+    rule: &Rule,
+    group: &GroupName,
+    speech: &mut Speech,
+) {
     let part = match rule.direction {
         Direction::Ingress => ".from",
         Direction::Egress => ".to",
     };
     let message = format!("group {group} is written out: {FOLLOWS_NOT}");
-    speech.note(&codes::GROUP, scene, origin, Some(rule), part, message);
+    speech.note(&codes::GROUP, conversion, origin, Some(rule), part, message);
 }
 
 fn members<'s>(snapshot: &'s Snapshot, group: &GroupName) -> &'s [GroupMember] {

@@ -10,11 +10,11 @@ use palisade_model::policy::{Direction, Isolation, Placement, Rule, Subject};
 use palisade_model::snapshot::Stage;
 
 use super::codes;
+use super::conversion::Conversion;
 use super::numbers::Wanted;
 use super::order::{Line, Piece, Place, Slot, Tongue, pieces, side_by_side};
-use super::scene::Scene;
 use super::speech::Speech;
-use crate::disjoint::are_disjoint;
+use palisade_analysis::disjoint::are_disjoint;
 
 /// What a rule of a policy that adds up is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,35 +28,39 @@ pub(super) enum Worth {
 }
 
 /// The union policies to convert, allowing ones before denying ones.
-pub(super) fn slots<T: Tongue>(scene: &Scene<'_>, tongue: &T, speech: &mut Speech) -> Vec<Slot> {
-    let origins: Vec<usize> = (0..scene.origins.len())
-        .filter(|at| scene.origins[*at].policy.placement == Placement::Union && !speech.failed.contains(at))
+pub(super) fn slots<T: Tongue>(conversion: &Conversion<'_>, tongue: &T, speech: &mut Speech) -> Vec<Slot> {
+    let origins: Vec<usize> = (0..conversion.origins.len())
+        .filter(|at| {
+            conversion.origins[*at].policy.placement == Placement::Union && !speech.failed.contains(at)
+        })
         .collect();
     let mut allowing: Vec<Vec<Piece>> = Vec::new();
     let mut denying: Vec<Vec<Piece>> = Vec::new();
     for origin in origins {
-        let policy = &scene.origins[origin].policy;
+        let policy = &conversion.origins[origin].policy;
         let mut lines = Vec::new();
         for rule in &policy.rules {
-            if counts(scene, origin, rule, speech) {
+            if counts(conversion, origin, rule, speech) {
                 lines.push(Line {
                     origin,
                     direction: rule.direction,
                     index: rule.index,
                     subjects: Arc::clone(&rule.subjects),
-                    words: tongue.rule(scene, origin, rule, Stage::Baseline, speech),
+                    words: tongue.rule(conversion, origin, rule, Stage::Baseline, speech),
                 });
             }
         }
-        allowing.push(pieces(scene, tongue, &lines, speech));
+        allowing.push(pieces(conversion, tongue, &lines, speech));
         let mut lines = Vec::new();
-        for isolation in policy.isolations.iter().filter(|isolation| !is_covered(scene, origin, isolation)) {
+        for isolation in
+            policy.isolations.iter().filter(|isolation| !is_covered(conversion, origin, isolation))
+        {
             let Some(words) = tongue.deny_all(isolation.direction) else {
                 let why = format!(
                     "it isolates pods for {}: everybody has to be denied, and there are no words for everybody there",
                     isolation.direction
                 );
-                speech.cannot(&codes::UNION, scene, origin, None, "", why);
+                speech.cannot(&codes::UNION, conversion, origin, None, "", why);
                 continue;
             };
             lines.push(Line {
@@ -67,7 +71,7 @@ pub(super) fn slots<T: Tongue>(scene: &Scene<'_>, tongue: &T, speech: &mut Speec
                 words: vec![words],
             });
         }
-        let isolating = pieces(scene, tongue, &lines, speech).into_iter();
+        let isolating = pieces(conversion, tongue, &lines, speech).into_iter();
         denying.push(isolating.map(|piece| Piece { isolates: true, ..piece }).collect());
     }
     // What is allowed is allowed in any order, and so is what is denied.
@@ -77,33 +81,33 @@ pub(super) fn slots<T: Tongue>(scene: &Scene<'_>, tongue: &T, speech: &mut Speec
 }
 
 /// Whether a rule has to be said. Notes where it has not, and where nobody can say.
-pub(super) fn counts(scene: &Scene<'_>, origin: usize, rule: &Rule, speech: &mut Speech) -> bool {
+pub(super) fn counts(conversion: &Conversion<'_>, origin: usize, rule: &Rule, speech: &mut Speech) -> bool {
     let key = (Arc::clone(&rule.subjects), rule.direction);
-    let known = scene.worths.borrow().get(&key).copied();
+    let known = conversion.worths.borrow().get(&key).copied();
     let own = known.unwrap_or_else(|| {
-        let own = worth(scene, rule);
-        scene.worths.borrow_mut().insert(key, own);
+        let own = worth(conversion, rule);
+        conversion.worths.borrow_mut().insert(key, own);
         own
     });
     match own {
         Worth::Counts => true,
         Worth::Nothing => {
             let message = "nobody isolates the pods of the rule: it opens nothing and is left out".to_owned();
-            speech.note(&codes::NO_EFFECT, scene, origin, Some(rule), "", message);
+            speech.note(&codes::NO_EFFECT, conversion, origin, Some(rule), "", message);
             false
         }
         Worth::Unclear => {
             let why =
                 "some of its pods are isolated and some may not be: elsewhere the rule would hold for all";
-            speech.cannot(&codes::UNION, scene, origin, Some(rule), "", why.to_owned());
+            speech.cannot(&codes::UNION, conversion, origin, Some(rule), "", why.to_owned());
             false
         }
     }
 }
 
 /// What a rule is worth where all policies that add up are taken together.
-fn worth(scene: &Scene<'_>, rule: &Rule) -> Worth {
-    let all = || scene.origins.iter().chain(&scene.staying);
+fn worth(conversion: &Conversion<'_>, rule: &Rule) -> Worth {
+    let all = || conversion.origins.iter().chain(&conversion.staying);
     let isolations = || {
         all()
             .flat_map(|origin| &origin.policy.isolations)
@@ -125,12 +129,12 @@ fn worth(scene: &Scene<'_>, rule: &Rule) -> Worth {
 }
 
 /// Whether another policy that is converted isolates all of these pods already; of two that isolate the same, the second.
-fn is_covered(scene: &Scene<'_>, origin: usize, isolation: &Isolation) -> bool {
+fn is_covered(conversion: &Conversion<'_>, origin: usize, isolation: &Isolation) -> bool {
     let covered = |by: &Isolation| {
         by.direction == isolation.direction
             && isolation.subjects.iter().all(|one| by.subjects.iter().any(|other| covers(other, one)))
     };
-    scene.origins.iter().enumerate().any(|(at, other)| {
+    conversion.origins.iter().enumerate().any(|(at, other)| {
         let others = || other.policy.isolations.iter();
         let same = |by: &&Isolation| {
             let back = |one: &Subject| isolation.subjects.iter().any(|other| covers(other, one));

@@ -11,9 +11,9 @@ use palisade_model::traffic::PortRange;
 
 use super::cluster::{GROUP, name, placed};
 use super::codes;
+use super::conversion::{Conversion, Dialect, Origin};
 use super::numbers::Wanted;
 use super::order::{self, Piece, Place, Slot, Tongue};
-use super::scene::{Dialect, Origin, Scene};
 use super::speech::{Said, Speech};
 use super::upstream::{self, Shape};
 
@@ -33,32 +33,34 @@ const SHAPE: Shape = Shape {
 
 struct Admin;
 
-pub(super) fn say(scene: &Scene<'_>, speech: &mut Speech) {
-    let slots = order::slots(scene, &Admin, speech);
-    let mut taken = scene.taken(GROUP, "AdminNetworkPolicy");
+pub(super) fn say(conversion: &Conversion<'_>, speech: &mut Speech) {
+    let slots = order::slots(conversion, &Admin, speech);
+    let mut taken = conversion.taken(GROUP, "AdminNetworkPolicy");
     let first: Vec<&Slot> = slots.iter().filter(|slot| slot.from.stage() == Stage::Tiers).collect();
-    for (slot, number) in placed(scene, &first, ADMIN, speech) {
+    for (slot, number) in placed(conversion, &first, ADMIN, speech) {
         for piece in &slot.pieces {
-            let name = name(scene, piece, &mut taken, speech);
+            let name = name(conversion, piece, &mut taken, speech);
             let priority = Some(Written::Number(number as i64));
-            let object = object(scene, piece, "AdminNetworkPolicy", &name, priority);
+            let object = object(conversion, piece, "AdminNetworkPolicy", &name, priority);
             let (object, place) = (Some(object), Place::new(ADMIN, number));
             speech.said.push(Said { object, origin: piece.origin, place });
         }
     }
     let last: Vec<&Slot> = slots.iter().filter(|slot| slot.from.stage() == Stage::Baseline).collect();
-    let there = scene.staying.iter().any(|stays| stays.policy.object.kind == "BaselineAdminNetworkPolicy");
+    let there =
+        conversion.staying.iter().any(|stays| stays.policy.object.kind == "BaselineAdminNetworkPolicy");
     match (together(&last), there) {
         (Some(piece), false) => {
-            let mut object = Some(object(scene, &piece, "BaselineAdminNetworkPolicy", BASELINE_NAME, None));
+            let mut object =
+                Some(object(conversion, &piece, "BaselineAdminNetworkPolicy", BASELINE_NAME, None));
             let mut origins: Vec<usize> =
                 last.iter().flat_map(|slot| &slot.pieces).map(|piece| piece.origin).collect();
             origins.dedup();
             for origin in origins {
-                if scene.origins[origin].policy.object.name != BASELINE_NAME {
+                if conversion.origins[origin].policy.object.name != BASELINE_NAME {
                     let message =
                         format!("it becomes {BASELINE_NAME}, the only name that a baseline can have");
-                    speech.note(&codes::NAME, scene, origin, None, "", message);
+                    speech.note(&codes::NAME, conversion, origin, None, "", message);
                 }
                 // Rules that one object holds in their order: the first brings it.
                 speech.said.push(Said { object: object.take(), origin, place: BASELINE });
@@ -68,7 +70,7 @@ pub(super) fn say(scene: &Scene<'_>, speech: &mut Speech) {
             let why =
                 "a cluster has one BaselineAdminNetworkPolicy with one subject, and more would be needed";
             for piece in last.iter().flat_map(|slot| &slot.pieces) {
-                speech.cannot(&codes::LIMIT, scene, piece.origin, None, "", why.to_owned());
+                speech.cannot(&codes::LIMIT, conversion, piece.origin, None, "", why.to_owned());
             }
         }
     }
@@ -95,7 +97,13 @@ fn together(slots: &[&Slot]) -> Option<Piece> {
     (alike && fits).then_some(all)
 }
 
-fn object(scene: &Scene<'_>, piece: &Piece, kind: &str, name: &str, priority: Option<Written>) -> Written {
+fn object(
+    conversion: &Conversion<'_>,
+    piece: &Piece,
+    kind: &str,
+    name: &str,
+    priority: Option<Written>,
+) -> Written {
     let spec = Written::map([
         ("priority", priority),
         ("subject", piece.subjects.first().cloned()),
@@ -105,7 +113,7 @@ fn object(scene: &Scene<'_>, piece: &Piece, kind: &str, name: &str, priority: Op
     Written::map([
         ("apiVersion", Some(Written::text(format!("{GROUP}/v1alpha1")))),
         ("kind", Some(Written::text(kind))),
-        ("metadata", Some(scene.metadata(&scene.origins[piece.origin], name, None))),
+        ("metadata", Some(conversion.metadata(&conversion.origins[piece.origin], name, None))),
         ("spec", Some(spec)),
     ])
 }
@@ -143,23 +151,23 @@ impl Tongue for Admin {
 
     fn subjects(
         &self,
-        scene: &Scene<'_>,
+        conversion: &Conversion<'_>,
         origin: usize,
         subjects: &[Subject],
         speech: &mut Speech,
     ) -> Vec<Written> {
-        upstream::subjects(scene, origin, subjects, speech)
+        upstream::subjects(conversion, origin, subjects, speech)
     }
 
     fn rule(
         &self,
-        scene: &Scene<'_>,
+        conversion: &Conversion<'_>,
         origin: usize,
         rule: &Rule,
         stage: Stage,
         speech: &mut Speech,
     ) -> Vec<Written> {
-        upstream::rule(SHAPE, scene, origin, rule, stage, speech)
+        upstream::rule(SHAPE, conversion, origin, rule, stage, speech)
     }
 
     fn deny_all(&self, direction: Direction) -> Option<Written> {

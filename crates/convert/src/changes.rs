@@ -5,27 +5,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use palisade_model::policy::{Placement, Priority};
 
 use super::codes;
+use super::conversion::{Conversion, Origin};
 use super::order::Place;
-use super::scene::{Origin, Scene};
 use super::speech::Speech;
 
 /// As many new priorities of one policy are named.
 const MOST_NAMED: usize = 3;
 
 /// Notes what is said otherwise.
-pub(super) fn changes(scene: &Scene<'_>, speech: &mut Speech) {
-    priorities(scene, speech);
-    left_out(scene, speech);
+pub(super) fn changes(conversion: &Conversion<'_>, speech: &mut Speech) {
+    priorities(conversion, speech);
+    left_out(conversion, speech);
 }
 
 /// Priorities that a policy of a tier does not have any more.
-fn priorities(scene: &Scene<'_>, speech: &mut Speech) {
+fn priorities(conversion: &Conversion<'_>, speech: &mut Speech) {
     let mut given: BTreeMap<usize, BTreeSet<Priority>> = BTreeMap::new();
     for said in speech.said.iter().filter(|said| said.place != Place::UNION) {
         given.entry(said.origin).or_default().insert(said.place.priority);
     }
     for (index, given) in given {
-        let origin = &scene.origins[index];
+        let origin = &conversion.origins[index];
         let (Placement::Tier { .. }, Some(place)) = (&origin.policy.placement, origin.place) else {
             continue;
         };
@@ -39,18 +39,18 @@ fn priorities(scene: &Scene<'_>, speech: &mut Speech) {
             numbers.extend(given.last().map(|last| format!("… {last}")));
         }
         let message = format!("priority {} becomes {}", place.priority, numbers.join(", "));
-        speech.note(&codes::PRIORITY, scene, index, None, ".priority", message);
+        speech.note(&codes::PRIORITY, conversion, index, None, ".priority", message);
     }
 }
 
 /// Policies that no object says, and nothing has been said about that yet.
-fn left_out(scene: &Scene<'_>, speech: &mut Speech) {
+fn left_out(conversion: &Conversion<'_>, speech: &mut Speech) {
     let said: BTreeSet<usize> = speech.said.iter().map(|said| said.origin).collect();
-    for (index, origin) in scene.origins.iter().enumerate() {
+    for (index, origin) in conversion.origins.iter().enumerate() {
         if said.contains(&index) || speech.failed.contains(&index) {
             continue;
         }
-        speech.note(&codes::NO_EFFECT, scene, index, None, "", why(origin).to_owned());
+        speech.note(&codes::NO_EFFECT, conversion, index, None, "", why(origin).to_owned());
     }
 }
 
