@@ -5,13 +5,13 @@
 //! `default`, with one subject and without a priority, so that hardly more than one baseline policy can be said.
 
 use palisade_dialects::written::Written;
-use palisade_model::policy::{Direction, Rule, Subject, TrafficMatch};
+use palisade_model::policy::{Dialect, Direction, Rule, Subject, TrafficMatch};
 use palisade_model::snapshot::Stage;
 use palisade_model::traffic::PortRange;
 
 use super::cluster::{GROUP, name, placed};
 use super::codes;
-use super::conversion::{Conversion, Dialect, Origin};
+use super::conversion::{Conversion, Origin};
 use super::numbers::Wanted;
 use super::order::{self, Piece, Place, Slot, Tongue};
 use super::speech::{Said, Speech};

@@ -11,12 +11,14 @@ use std::sync::Arc;
 use palisade_dialects::antrea::{GROUP, GROUP_2020, tiers};
 use palisade_dialects::object::Lowered;
 use palisade_dialects::written::Written;
-use palisade_model::policy::{Action, Direction, Namespaces, Peer, Placement, PodSet, Rule, Subject, Tier};
+use palisade_model::policy::{
+    Action, Dialect, Direction, Namespaces, Peer, Placement, PodSet, Rule, Subject, Tier,
+};
 use palisade_model::snapshot::Stage;
 use smol_str::SmolStr;
 
 use super::cluster::no_room;
-use super::conversion::{Conversion, Dialect, Origin};
+use super::conversion::{Conversion, Origin};
 use super::numbers::{Range, Wanted, numbers};
 use super::order::{self, Piece, Place, Slot, Tongue};
 use super::speech::{Said, Speech, Taken, distinct, suffixed};

@@ -7,13 +7,13 @@
 use std::collections::BTreeSet;
 
 use palisade_dialects::written::Written;
-use palisade_model::policy::{Direction, Rule, Subject, TrafficMatch};
+use palisade_model::policy::{Dialect, Direction, Rule, Subject, TrafficMatch};
 use palisade_model::snapshot::Stage;
 use palisade_model::traffic::PortRange;
 use smol_str::SmolStr;
 
 use super::codes;
-use super::conversion::{Conversion, Dialect, Origin};
+use super::conversion::{Conversion, Origin};
 use super::numbers::{Range, Wanted, numbers};
 use super::order::{self, Piece, Place, Slot, Tongue};
 use super::speech::{Said, Speech, Taken, distinct, suffixed};

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use palisade_dialects::antrea::{GROUP, GROUP_2020, tiers};
+use palisade_dialects::antrea::{GROUP, tiers};
 use palisade_dialects::kubernetes::NetworkPolicy;
 use palisade_dialects::load::load;
 use palisade_dialects::object::{Key, Lowered};
@@ -17,7 +17,9 @@ use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::group::Members;
 use palisade_model::matching::Context;
 use palisade_model::options::Options;
-use palisade_model::policy::{Direction, Object, Peer, Peers, Placement, Policy, Rule, Subject, Tier};
+use palisade_model::policy::{
+    Dialect, Direction, Object, Peer, Peers, Placement, Policy, Rule, Subject, Tier,
+};
 use palisade_model::resolve;
 use palisade_model::snapshot::{Objects, Snapshot};
 use smol_str::SmolStr;
@@ -32,25 +34,6 @@ use super::{Request, Target, admin, antrea, cluster, codes, networkpolicy};
 
 /// What holds for a group that is written out.
 pub(super) const FOLLOWS_NOT: &str = "when it changes, the converted policy does not";
-
-/// Whose words a policy is written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Dialect {
-    /// `networking.k8s.io/v1`.
-    NetworkPolicy,
-    /// `extensions/v1beta1`, and the namespace's annotation.
-    NetworkPolicy2016,
-    /// `policy.networking.k8s.io/v1alpha1`.
-    AdminNetworkPolicy,
-    /// `policy.networking.k8s.io/v1alpha2`.
-    ClusterNetworkPolicy,
-    /// `crd.antrea.io/v1beta1`.
-    Antrea,
-    /// `security.antrea.tanzu.vmware.com/v1alpha1`.
-    Antrea2020,
-    /// Thorium's documents.
-    Thorium,
-}
 
 /// A policy to convert, or one that stays.
 #[derive(Debug, Clone)]
@@ -103,40 +86,6 @@ pub(super) struct Attempt {
     thorium_failed: bool,
 }
 
-// === impl Dialect ===
-
-impl Dialect {
-    /// The dialect of a policy.
-    pub fn of(object: &Object) -> Option<Self> {
-        Dialect::of_kind(&object.group, &object.kind)
-    }
-
-    /// The dialect of a kind, and of the tiers and groups that belong to it.
-    pub fn of_kind(group: &str, kind: &str) -> Option<Self> {
-        Some(match (group, kind) {
-            ("networking.k8s.io", _) => Dialect::NetworkPolicy,
-            ("extensions", _) | ("", "Namespace") => Dialect::NetworkPolicy2016,
-            ("policy.networking.k8s.io", "ClusterNetworkPolicy") => Dialect::ClusterNetworkPolicy,
-            ("policy.networking.k8s.io", _) => Dialect::AdminNetworkPolicy,
-            (GROUP, _) => Dialect::Antrea,
-            (GROUP_2020, _) => Dialect::Antrea2020,
-            ("", kind) if kind.starts_with("Thorium") => Dialect::Thorium,
-            _ => return None,
-        })
-    }
-
-    /// Whether the dialect is the target's own.
-    pub(super) fn is(self, target: Target) -> bool {
-        matches!(
-            (self, target),
-            (Dialect::NetworkPolicy, Target::NetworkPolicy)
-                | (Dialect::ClusterNetworkPolicy, Target::ClusterNetworkPolicy)
-                | (Dialect::AdminNetworkPolicy, Target::AdminNetworkPolicy)
-                | (Dialect::Antrea, Target::Antrea)
-        )
-    }
-}
-
 // === impl Conversion ===
 
 impl<'w> Conversion<'w> {
@@ -173,9 +122,9 @@ impl<'w> Conversion<'w> {
             at_home: at_home(world, originals, request.to),
         };
         for policy in conversion.snapshot.policies() {
-            let Some(dialect) = Dialect::of(&policy.object) else { continue };
+            let dialect = policy.object.dialect;
             let origin = Origin::new(policy.clone(), dialect, place(policy));
-            let goes = wanted(dialect) && !dialect.is(request.to) && !kept.contains(&policy.object);
+            let goes = wanted(dialect) && dialect != request.to.dialect() && !kept.contains(&policy.object);
             match (goes, dialect) {
                 (true, Dialect::Thorium) => conversion.thorium.push(origin.policy),
                 (true, _) => conversion.origins.push(origin),
@@ -330,7 +279,7 @@ fn at_home(world: &World, originals: &Originals, target: Target) -> (Vec<Written
     for loaded in world.iter() {
         let antrea = target == Target::Antrea && loaded.key.group == GROUP;
         let unreadable = match &loaded.lowered {
-            Lowered::Policy(policy) if Dialect::of(&policy.object).is_some_and(|own| own.is(target)) => {
+            Lowered::Policy(policy) if policy.object.dialect == target.dialect() => {
                 let rule = policy.rules.iter().find_map(Rule::unknown);
                 policy.unreadable.as_deref().or(rule).map(|what| (&policy.object, what))
             }

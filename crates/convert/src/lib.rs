@@ -36,17 +36,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use palisade_dialects::load::load;
-use palisade_dialects::object::Key;
+use palisade_dialects::object::{Key, dialect_of};
 use palisade_dialects::source::Limits;
 use palisade_dialects::source::tree::Source;
 use palisade_dialects::world::World;
 use palisade_dialects::written::{self, Written};
 use palisade_model::diagnostic::Diagnostic;
-use palisade_model::policy::Object;
+use palisade_model::policy::{Dialect, Object};
 use palisade_model::snapshot::Objects;
 use thiserror::Error;
 
-pub use conversion::Dialect;
 pub use originals::Originals;
 
 use conversion::{Attempt, Conversion};
@@ -117,6 +116,20 @@ const READ_BACK: &str = "<converted>";
 /// The same for those that were in the right dialect before: what their author wrote, whatever an API says to it.
 const AT_HOME: &str = "<kept>";
 
+// === impl Target ===
+
+impl Target {
+    /// Returns the dialect whose policies need no conversion.
+    fn dialect(self) -> Dialect {
+        match self {
+            Target::NetworkPolicy => Dialect::NetworkPolicy,
+            Target::ClusterNetworkPolicy => Dialect::ClusterNetworkPolicy,
+            Target::AdminNetworkPolicy => Dialect::AdminNetworkPolicy,
+            Target::Antrea => Dialect::Antrea,
+        }
+    }
+}
+
 // === impl Request ===
 
 impl Request {
@@ -131,14 +144,14 @@ impl Request {
         };
         let found = world.iter().filter(|loaded| is_it(&loaded.key) && loaded.at.file == at.file);
         let mut dialects: Vec<Option<Dialect>> =
-            found.map(|loaded| Dialect::of_kind(&loaded.key.group, &loaded.key.kind)).collect();
+            found.map(|loaded| dialect_of(&loaded.key.group, &loaded.key.kind)).collect();
         // One without a name is none of those: it may be of every dialect that has its kind.
         if dialects.is_empty() {
             let kinds = palisade_dialects::object::KINDS.iter().filter(|kind| kind.kind == subject.kind);
-            dialects.extend(kinds.map(|kind| Dialect::of_kind(kind.group, kind.kind)));
+            dialects.extend(kinds.map(|kind| dialect_of(kind.group, kind.kind)));
         }
         let stays = |dialect: &Option<Dialect>| {
-            dialect.is_some_and(|dialect| !self.from.contains(&dialect) && !dialect.is(self.to))
+            dialect.is_some_and(|dialect| !self.from.contains(&dialect) && dialect != self.to.dialect())
         };
         !dialects.is_empty() && dialects.iter().all(stays)
     }

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use palisade_dialects::written::Written;
-use palisade_model::policy::{Direction, Placement, Policy, Priority, Rule, Subject};
+use palisade_model::policy::{Dialect, Direction, Placement, Policy, Priority, Rule, Subject};
 use palisade_model::snapshot::Stage;
 
-use super::conversion::{Conversion, Dialect, Origin};
+use super::conversion::{Conversion, Origin};
 use super::numbers::Wanted;
 use super::speech::{Said, Speech};
 use super::{codes, ends, union};

@@ -9,11 +9,13 @@ use ipnet::IpNet;
 use palisade_dialects::written::Written;
 use palisade_model::diagnostic::Code;
 use palisade_model::label::Selector;
-use palisade_model::policy::{Action, Direction, Namespaces, Peer, PodSet, Rule, Subject, TrafficMatch};
+use palisade_model::policy::{
+    Action, Dialect, Direction, Namespaces, Peer, PodSet, Rule, Subject, TrafficMatch,
+};
 use palisade_model::snapshot::Stage;
 use smol_str::SmolStr;
 
-use super::conversion::{Conversion, Dialect};
+use super::conversion::Conversion;
 use super::speech::Speech;
 use super::{codes, ends};
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use palisade_convert::{Converted, Dialect, Originals, Request, Target, convert};
+use palisade_convert::{Converted, Originals, Request, Target, convert};
 use palisade_dialects::load::{load, load_object};
 use palisade_dialects::object::DEFAULT_NAMESPACE;
 use palisade_dialects::source::tree::Source;
@@ -15,6 +15,7 @@ use palisade_dialects::world::World;
 use palisade_dialects::written;
 use palisade_model::flow::Flow;
 use palisade_model::options::Options;
+use palisade_model::policy::Dialect;
 use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::verdicts::Verdicts;
 use palisade_policytest::format::{Expectation, Test, read};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
-use palisade_model::policy::Placement;
+use palisade_model::policy::{Dialect, Placement};
 use palisade_model::snapshot::Snapshot;
 
 use super::about;
@@ -20,12 +20,12 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     let name = |object: &palisade_model::policy::Object| (object.namespace.clone(), object.name.clone());
     let union = snapshot.policies().iter().filter(|policy| policy.placement == Placement::Union);
     let taken: BTreeSet<_> = union
-        .filter(|policy| policy.object.kind == "NetworkPolicy" && policy.object.group == "networking.k8s.io")
+        .filter(|policy| policy.object.dialect == Dialect::NetworkPolicy)
         .map(|policy| name(&policy.object))
         .collect();
     for policy in snapshot.policies() {
         let object = &policy.object;
-        if object.group == "security.antrea.tanzu.vmware.com" && taken.contains(&name(object)) {
+        if object.dialect == Dialect::Antrea2020 && taken.contains(&name(object)) {
             let message = format!("NetworkPolicy {} has this name too", object.full_name());
             found.push(about(&COLLISION, object, message).field("metadata.name"));
         }

@@ -72,7 +72,7 @@ impl<'s> Search<'s> {
     /// What depends on the order of two policies.
     pub fn between(&mut self, a: &Policy, b: &Policy) -> Found {
         // Antrea interleaves rules by index: only those with the same one are left undecided.
-        let interleaved = a.object.api == "Antrea" && b.object.api == "Antrea";
+        let interleaved = a.object.dialect.is_antrea() && b.object.dialect.is_antrea();
         let place = |rule: &Rule| (rule.direction, if interleaved { rule.index } else { 0 });
         let mut others: BTreeMap<(Direction, u32), Vec<&Rule>> = BTreeMap::new();
         for rule in &b.rules {

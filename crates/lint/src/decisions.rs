@@ -11,7 +11,9 @@ use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::flow::Party;
 use palisade_model::matching::Context;
 use palisade_model::options::Options;
-use palisade_model::policy::{Action, Direction, Object, Peer, Peers, Placement, Policy, Rule, Subject};
+use palisade_model::policy::{
+    Action, Dialect, Direction, Object, Peer, Peers, Placement, Policy, Rule, Subject,
+};
 use palisade_model::resolve;
 use palisade_model::snapshot::{Snapshot, Stage};
 
@@ -272,7 +274,7 @@ impl<'s> Decisions<'s> {
     /// Whether a rule can be taken out by whoever wrote it: it is the only one of its place in a policy of its own.
     pub fn is_by_itself(&self, at: RuleAt) -> bool {
         // What Thorium's policies say is said in every group that has them.
-        !self.parts.contains(&at) && !self.rule(at).0.object.kind.starts_with("Thorium")
+        !self.parts.contains(&at) && self.rule(at).0.object.dialect != Dialect::Thorium
     }
 
     /// A connection of a combination that carries some of this traffic, in words; from or to outside, if asked for.

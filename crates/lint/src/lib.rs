@@ -32,7 +32,7 @@ mod unprotected;
 use palisade_model::cluster::{Namespace, Pod};
 use palisade_model::diagnostic::{self, Code, Diagnostic};
 use palisade_model::matching::{Context, Endpoint};
-use palisade_model::policy::{Namespaces, Object, PodSet, Policy, Rule, Subject};
+use palisade_model::policy::{Dialect, Namespaces, Object, PodSet, Policy, Rule, Subject};
 use palisade_model::snapshot::Snapshot;
 
 use decisions::Decisions;
@@ -120,7 +120,7 @@ fn about(code: &'static Code, object: &Object, message: String) -> Diagnostic {
 
 /// A finding about a rule, or about its part.
 fn about_rule(code: &'static Code, policy: &Policy, rule: &Rule, part: &str, message: String) -> Diagnostic {
-    let field = match policy.object.kind.starts_with("Thorium") {
+    let field = match policy.object.dialect == Dialect::Thorium {
         true => format!("{}[{}]", rule.direction, rule.index),
         false => format!("spec.{}[{}]{part}", rule.direction, rule.index),
     };

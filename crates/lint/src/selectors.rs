@@ -255,9 +255,9 @@ fn subjects<'s>(search: &mut Search<'s>, policy: &'s Policy, found: &mut Vec<Dia
         let words: Vec<String> = subjects.iter().map(ToString::to_string).collect();
         let message = format!("the policy selects no pod: it applies to {}", words.join(", or "));
         let mut diagnostic = about(&SELECTS_NOTHING, &policy.object, message);
-        let field = match (policy.object.kind.as_str(), policy.object.api) {
-            (_, "Antrea") => "spec.appliedTo",
-            ("NetworkPolicy", _) => "spec.podSelector",
+        let field = match policy.object.kind.as_str() {
+            _ if policy.object.dialect.is_antrea() => "spec.appliedTo",
+            "NetworkPolicy" => "spec.podSelector",
             _ => "spec.subject",
         };
         diagnostic = diagnostic.field(field);

@@ -123,7 +123,7 @@ fn report(
         return None;
     }
     let names = format!("{} and {} have the same priority {priority}", a.object, b.object.full_name());
-    let both_antrea = a.object.api == "Antrea" && b.object.api == "Antrea";
+    let both_antrea = a.object.dialect.is_antrea() && b.object.dialect.is_antrea();
     let (code, message) = match search.between(a, b) {
         Found::Conflict(conflict) => (&TIE, format!("{names}, and {conflict}")),
         // Antrea says what equal priorities mean: rules interleave by index. Only equal places are left open.

@@ -57,7 +57,7 @@ pub const CLUSTER_NETWORK_POLICY: Kind = Kind {
 };
 
 /// One of these kinds.
-trait Dialect: Decode {
+trait ApiKind: Decode {
     /// Its definition.
     const SCHEMA: &'static Schema;
 
@@ -68,14 +68,14 @@ trait Dialect: Decode {
     fn lower(&self, header: &Header, reader: &Reader<'_>) -> Policy;
 }
 
-fn read<T: Dialect>(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Lowered> {
+fn read<T: ApiKind>(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Lowered> {
     let written = T::decode(node, &Path::root(), reader)?;
     definition::report(findings(&written, node, reader), reader);
     Some(Lowered::Policy(written.lower(header, reader)))
 }
 
 /// An update may keep what is wrong already: the API server tolerates errors in what does not change.
-fn update<T: Dialect>(old: &Node<'_>, _: &Header, new: &Node<'_>, reader: &mut Reader<'_>) {
+fn update<T: ApiKind>(old: &Node<'_>, _: &Header, new: &Node<'_>, reader: &mut Reader<'_>) {
     let root = Path::root();
     let Some(written) = T::decode(new, &root, reader) else { return };
     let Some(stored) = reader.quietly(|reader| T::decode(old, &root, reader)) else { return };
@@ -84,6 +84,6 @@ fn update<T: Dialect>(old: &Node<'_>, _: &Header, new: &Node<'_>, reader: &mut R
     definition::report(definition::news(found, &stored), reader);
 }
 
-fn findings<T: Dialect>(written: &T, node: &Node<'_>, reader: &Reader<'_>) -> Vec<Diagnostic> {
+fn findings<T: ApiKind>(written: &T, node: &Node<'_>, reader: &Reader<'_>) -> Vec<Diagnostic> {
     definition::findings(T::SCHEMA, &crd::CODES, written.metadata(), node, reader)
 }

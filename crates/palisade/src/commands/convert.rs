@@ -1,8 +1,9 @@
 //! `palisade convert`.
 
-use palisade_convert::{Converted, Dialect, Failure, Originals, Request, Target, convert};
-use palisade_dialects::codes;
+use palisade_convert::{Converted, Failure, Originals, Request, Target, convert};
+use palisade_dialects::{codes, thorium};
 use palisade_model::diagnostic::{Diagnostic, Severity};
+use palisade_model::policy::Dialect;
 
 use super::reservations::reservations;
 use super::{NO, UNANSWERED, YES};
@@ -143,7 +144,7 @@ fn concerns(finding: &Diagnostic) -> bool {
     let kind = finding.subject.as_ref().map_or("", |subject| subject.kind.as_str());
     let lost = [codes::NO_NAME.id, codes::UNKNOWN_KIND.id].contains(&finding.code.id);
     let named = ["Policy", "Tier", "Group"].iter().any(|end| kind.ends_with(end));
-    finding.is_error() && (lost || named || kind.is_empty() || kind.starts_with("Thorium"))
+    finding.is_error() && (lost || named || kind.is_empty() || thorium::is_kind(kind))
 }
 
 // === impl Target ===

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use palisade_model::diagnostic::Location;
 use palisade_model::flow::{Flow, Party, Who};
-use palisade_model::policy::{Action, Direction, Object};
+use palisade_model::policy::{Action, Dialect, Direction, Object};
 use palisade_model::snapshot::Snapshot;
 use palisade_model::trace::{
     Because, Cause, Decision, Evaluation, Exemption, Side, StageName, StageOutcome, StageTrace, Step,
@@ -365,7 +365,7 @@ fn opening(snapshot: &Snapshot, flow: &Flow, side: &Side, by: &[Arc<Object>]) ->
         }
         return format!("add {who} to `{list}` of rule {index} of {object}{at}");
     }
-    if by.iter().all(|object| object.kind.starts_with("Thorium")) {
+    if by.iter().all(|object| object.dialect == Dialect::Thorium) {
         let own = match side.direction {
             Direction::Egress => flow.source,
             Direction::Ingress => flow.destination,

@@ -22,6 +22,7 @@ use palisade_model::diagnostic::Diagnostic;
 use palisade_model::evaluate::evaluate;
 use palisade_model::flow::{EndpointPattern, FlowPattern};
 use palisade_model::options::{HostNetworkPods, Options, SelfTraffic};
+use palisade_model::policy::Dialect;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::Traffic;
 use palisade_model::verdicts::Verdicts;
@@ -116,7 +117,7 @@ pub fn thorium(data: &[u8]) {
         palisade_dialects::load::load(&written, &Limits::default(), &mut reloaded, &mut refused);
         assert!(!refused.iter().any(Diagnostic::is_error), "{refused:#?}\n{}", written.text());
         assert_eq!(reloaded.len(), compiled.len(), "{}", written.text());
-        objects.policies.retain(|policy| !policy.object.kind.starts_with("Thorium"));
+        objects.policies.retain(|policy| policy.object.dialect != Dialect::Thorium);
         objects.policies.extend(reloaded.into_objects().policies);
         let after = Snapshot::new(objects);
         let options = Options::default();
