@@ -4,12 +4,13 @@
 //! AdminNetworkPolicies stand at tier 251, the last before NetworkPolicy. There is one BaselineAdminNetworkPolicy, called
 //! `default`, with one subject and without a priority, so that hardly more than one baseline policy can be said.
 
+use palisade_dialects::admin::GROUP;
+use palisade_dialects::admin::write::{self, Version};
 use palisade_dialects::written::Written;
-use palisade_model::policy::{Dialect, Direction, Rule, Subject, TrafficMatch};
+use palisade_model::policy::{Dialect, Direction, Rule, Subject};
 use palisade_model::snapshot::Stage;
-use palisade_model::traffic::PortRange;
 
-use super::cluster::{GROUP, name, placed};
+use super::cluster::{name, placed};
 use super::codes;
 use super::conversion::{Conversion, Origin};
 use super::numbers::Wanted;
@@ -22,14 +23,8 @@ const BASELINE: Place = Place { tier: 254, priority: palisade_model::policy::Pri
 /// The only name that a BaselineAdminNetworkPolicy can have.
 const BASELINE_NAME: &str = "default";
 
-const SHAPE: Shape = Shape {
-    most: 100,
-    allow: "Allow",
-    traffic: "ports",
-    entry: port,
-    full_baseline: false,
-    standard_names: false,
-};
+const SHAPE: Shape =
+    Shape { most: 100, version: Version::V1Alpha1, full_baseline: false, standard_names: false };
 
 struct Admin;
 
@@ -40,8 +35,10 @@ pub(super) fn say(conversion: &Conversion<'_>, speech: &mut Speech) {
     for (slot, number) in placed(conversion, &first, ADMIN, speech) {
         for piece in &slot.pieces {
             let name = name(conversion, piece, &mut taken, speech);
-            let priority = Some(Written::Number(number as i64));
-            let object = object(conversion, piece, "AdminNetworkPolicy", &name, priority);
+            let metadata = conversion.metadata(&conversion.origins[piece.origin], &name, None);
+            let rules = (piece.ingress.clone(), piece.egress.clone());
+            let subject = piece.subjects.first().cloned();
+            let object = write::admin_network_policy(metadata, number as i64, subject, rules);
             let (object, place) = (Some(object), Place::new(ADMIN, number));
             speech.said.push(Said { object, origin: piece.origin, place });
         }
@@ -51,8 +48,10 @@ pub(super) fn say(conversion: &Conversion<'_>, speech: &mut Speech) {
         conversion.staying.iter().any(|stays| stays.policy.object.kind == "BaselineAdminNetworkPolicy");
     match (together(&last), there) {
         (Some(piece), false) => {
-            let mut object =
-                Some(object(conversion, &piece, "BaselineAdminNetworkPolicy", BASELINE_NAME, None));
+            let metadata = conversion.metadata(&conversion.origins[piece.origin], BASELINE_NAME, None);
+            let rules = (piece.ingress.clone(), piece.egress.clone());
+            let subject = piece.subjects.first().cloned();
+            let mut object = Some(write::baseline_admin_network_policy(metadata, subject, rules));
             let mut origins: Vec<usize> =
                 last.iter().flat_map(|slot| &slot.pieces).map(|piece| piece.origin).collect();
             origins.dedup();
@@ -97,52 +96,6 @@ fn together(slots: &[&Slot]) -> Option<Piece> {
     (alike && fits).then_some(all)
 }
 
-fn object(
-    conversion: &Conversion<'_>,
-    piece: &Piece,
-    kind: &str,
-    name: &str,
-    priority: Option<Written>,
-) -> Written {
-    let spec = Written::map([
-        ("priority", priority),
-        ("subject", piece.subjects.first().cloned()),
-        ("ingress", (!piece.ingress.is_empty()).then(|| Written::List(piece.ingress.clone()))),
-        ("egress", (!piece.egress.is_empty()).then(|| Written::List(piece.egress.clone()))),
-    ]);
-    Written::map([
-        ("apiVersion", Some(Written::text(format!("{GROUP}/v1alpha1")))),
-        ("kind", Some(Written::text(kind))),
-        ("metadata", Some(conversion.metadata(&conversion.origins[piece.origin], name, None))),
-        ("spec", Some(spec)),
-    ])
-}
-
-fn port(one: &TrafficMatch) -> Option<Written> {
-    let (protocol, PortRange { first, last }) = match one {
-        TrafficMatch::Named(_, name) => {
-            return Some(Written::map([("namedPort", Some(Written::text(name.as_str())))]));
-        }
-        TrafficMatch::Ports(protocol, range) => (Written::text(protocol.as_kubernetes()), range),
-        _ => return None,
-    };
-    let number = |port: u16| Some(Written::Number(i64::from(port)));
-    Some(match first == last {
-        true => {
-            let port = Written::map([("protocol", Some(protocol)), ("port", number(*first))]);
-            Written::map([("portNumber", Some(port))])
-        }
-        false => {
-            let range = Written::map([
-                ("protocol", Some(protocol)),
-                ("start", number((*first).max(1))),
-                ("end", number(*last)),
-            ]);
-            Written::map([("portRange", Some(range))])
-        }
-    })
-}
-
 // === impl Tongue ===
 
 impl Tongue for Admin {
@@ -171,7 +124,7 @@ impl Tongue for Admin {
     }
 
     fn deny_all(&self, direction: Direction) -> Option<Written> {
-        upstream::deny_all(direction)
+        write::deny_all(direction)
     }
 
     fn may_tie(&self, dialect: Dialect) -> bool {

@@ -8,12 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use palisade_dialects::antrea::{GROUP, GROUP_2020, tiers};
+use palisade_dialects::antrea::{GROUP, GROUP_2020, tiers, write};
 use palisade_dialects::object::Lowered;
 use palisade_dialects::written::Written;
-use palisade_model::policy::{
-    Action, Dialect, Direction, Namespaces, Peer, Placement, PodSet, Rule, Subject, Tier,
-};
+use palisade_model::policy::{Action, Dialect, Direction, Namespaces, Peer, Placement, Rule, Subject, Tier};
 use palisade_model::snapshot::Stage;
 use smol_str::SmolStr;
 
@@ -96,14 +94,7 @@ fn known_tiers(conversion: &Conversion<'_>, speech: &mut Speech) -> BTreeMap<Smo
             .iter()
             .any(|other| other.key.group == GROUP && other.key.kind == "Tier" && other.key.name == *name);
         if let Some(number) = tier.priority.filter(|_| !built_in(name) && !today) {
-            let spec = Written::map([("priority", Some(Written::Number(i64::from(number))))]);
-            let metadata = Written::map([("name", Some(Written::text(name.as_str())))]);
-            speech.beside.push(Written::map([
-                ("apiVersion", Some(Written::text(format!("{GROUP}/v1beta1")))),
-                ("kind", Some(Written::text("Tier"))),
-                ("metadata", Some(metadata)),
-                ("spec", Some(spec)),
-            ]));
+            speech.beside.push(write::tier(name, number));
             // Two tiers of one number cannot be: the built-in ones have others today.
             if known.iter().any(|(other, taken)| other != name && *taken == number) {
                 for (index, origin) in conversion.origins.iter().enumerate() {
@@ -157,23 +148,8 @@ fn object(
     }
     let (mut ingress, mut egress) = (piece.ingress.clone(), piece.egress.clone());
     distinct_names(&mut ingress, &mut egress);
-    let number = match priority.fract() == 0.0 {
-        true => Written::Number(priority as i64),
-        false => Written::Bare(priority.to_string()),
-    };
-    let spec = Written::map([
-        ("tier", Some(Written::text(tier.as_str()))),
-        ("priority", Some(number)),
-        ("appliedTo", Some(Written::List(piece.subjects.clone()))),
-        ("ingress", (!ingress.is_empty()).then_some(Written::List(ingress))),
-        ("egress", (!egress.is_empty()).then_some(Written::List(egress))),
-    ]);
-    Written::map([
-        ("apiVersion", Some(Written::text(format!("{GROUP}/v1beta1")))),
-        ("kind", Some(Written::text(kind))),
-        ("metadata", Some(conversion.metadata(origin, &name, home.map(SmolStr::as_str)))),
-        ("spec", Some(spec)),
-    ])
+    let metadata = conversion.metadata(origin, &name, home.map(SmolStr::as_str));
+    write::policy(kind, metadata, (tier, priority), piece.subjects.clone(), (ingress, egress))
 }
 
 /// Names of rules are distinct in a policy; one without a name gets one from its content, so that no two may be alike.
@@ -203,43 +179,21 @@ fn distinct_names(ingress: &mut [Written], egress: &mut [Written]) {
     }
 }
 
-/// Pods, as a subject and as a peer. Without namespaces they are those of the policy's own, or of all.
-fn pods(set: &PodSet, home: Option<&SmolStr>) -> Written {
-    let labels = (!set.pods.is_everything()).then(|| ends::selector(&set.pods));
-    let relative = match &set.namespaces {
-        Namespaces::Own => Some(("match", Written::text("Self"))),
-        Namespaces::SameLabels(keys) => {
-            let keys = keys.iter().map(|key| Written::text(key.as_str())).collect();
-            Some(("sameLabels", Written::List(keys)))
-        }
-        _ => None,
-    };
-    if let Some((field, value)) = relative {
-        let namespaces = Written::map([(field, Some(value))]);
-        return Written::map([("namespaces", Some(namespaces)), ("podSelector", labels)]);
-    }
-    if matches!((&set.namespaces, home), (Namespaces::Named(name), Some(home)) if name == home) {
-        return Written::map([("podSelector", Some(ends::selector(&set.pods)))]);
-    }
-    let namespaces = ends::selector(&ends::namespaces(&set.namespaces));
-    Written::map([("namespaceSelector", Some(namespaces)), ("podSelector", labels)])
-}
-
 fn peer(peer: &Peer, home: Option<&SmolStr>) -> Result<Vec<Written>, String> {
     match peer {
         Peer::Pods(set) if matches!(set.namespaces, Namespaces::NotSameLabels(_)) => {
             Err(format!("{set}: namespaces can be like the subject's there, and not unlike"))
         }
-        Peer::Pods(set) => Ok(vec![pods(set, home)]),
+        Peer::Pods(set) => Ok(vec![write::pods(set, home)]),
         Peer::Addresses(block) if block.cidr().addr().is_multicast() => {
             Err(format!("{block}: multicast cannot stand beside other peers there"))
         }
-        Peer::Addresses(block) => Ok(vec![ends::ip_block(block)]),
-        Peer::Nodes(selector) => Ok(vec![Written::map([("nodeSelector", Some(ends::selector(selector)))])]),
+        Peer::Addresses(block) => Ok(vec![write::ip_block(block)]),
+        Peer::Nodes(selector) => Ok(vec![write::nodes(selector)]),
         Peer::Names(names) => names
             .iter()
-            .map(|name| match ends::fqdn(name) {
-                Some(text) => Ok(Written::map([("fqdn", Some(Written::text(text)))])),
+            .map(|name| match write::fqdn(name) {
+                Some(peer) => Ok(peer),
                 None => Err(format!("{name}: not a name, or names, that can be written there")),
             })
             .collect(),
@@ -264,7 +218,7 @@ impl Tongue for Antrea {
         let mut said = Vec::new();
         for subject in subjects {
             match subject {
-                Subject::Pods(set) if ends::beyond_labels(set).is_none() => said.push(pods(set, home)),
+                Subject::Pods(set) if ends::beyond_labels(set).is_none() => said.push(write::pods(set, home)),
                 other => {
                     let why = format!("cannot apply to {other}");
                     speech.cannot(&codes::SUBJECT, conversion, origin, None, "", why);
@@ -282,33 +236,21 @@ impl Tongue for Antrea {
         stage: Stage,
         speech: &mut Speech,
     ) -> Vec<Written> {
-        let field = if rule.direction == Direction::Ingress { "from" } else { "to" };
         let home = conversion.origins[origin].home();
         let Some((peers, ports)) = lists::said(conversion, origin, rule, |one| peer(one, home), speech)
         else {
             return Vec::new();
         };
+        // Past the baseline comes the end, where everything is allowed; Pass is refused in that tier.
         let action = match rule.action {
-            Action::Allow => "Allow",
-            Action::Deny => "Drop",
-            Action::Reject => "Reject",
-            // Past the baseline comes the end, where everything is allowed; Pass is refused in that tier.
-            Action::Pass if stage == Stage::Baseline => "Allow",
-            Action::Pass => "Pass",
+            Action::Pass if stage == Stage::Baseline => Action::Allow,
+            action => action,
         };
-        let label = rule.log.clone().filter(|label| !label.is_empty());
-        vec![Written::map([
-            ("name", rule.name.as_ref().map(|name| Written::text(name.as_str()))),
-            ("action", Some(Written::text(action))),
-            (field, peers.map(Written::List)),
-            ("ports", ports.map(Written::List)),
-            ("enableLogging", rule.log.as_ref().map(|_| Written::Bare("true".to_owned()))),
-            ("logLabel", label.map(|label| Written::text(label.as_str()))),
-        ])]
+        vec![write::rule(rule, action, peers, ports)]
     }
 
     fn deny_all(&self, _: Direction) -> Option<Written> {
-        Some(Written::map([("action", Some(Written::text("Drop")))]))
+        Some(write::drop_all())
     }
 
     fn may_tie(&self, _: Dialect) -> bool {

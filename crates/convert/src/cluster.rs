@@ -6,10 +6,11 @@
 
 use std::collections::BTreeSet;
 
+use palisade_dialects::admin::GROUP;
+use palisade_dialects::admin::write::{self, Version};
 use palisade_dialects::written::Written;
-use palisade_model::policy::{Dialect, Direction, Rule, Subject, TrafficMatch};
+use palisade_model::policy::{Dialect, Direction, Rule, Subject};
 use palisade_model::snapshot::Stage;
-use palisade_model::traffic::PortRange;
 use smol_str::SmolStr;
 
 use super::codes;
@@ -19,21 +20,13 @@ use super::order::{self, Piece, Place, Slot, Tongue};
 use super::speech::{Said, Speech, Taken, distinct, suffixed};
 use super::upstream::{self, Shape};
 
-/// The API group, and its version here.
-pub(super) const GROUP: &str = "policy.networking.k8s.io";
 const ADMIN: u8 = 220;
 const BASELINE: u8 = 254;
 /// The priorities there are.
 pub(super) const PRIORITIES: Range = Range { least: 0.0, most: 1000.0, fractions: false };
 
-const SHAPE: Shape = Shape {
-    most: 25,
-    allow: "Accept",
-    traffic: "protocols",
-    entry: protocol,
-    full_baseline: true,
-    standard_names: true,
-};
+const SHAPE: Shape =
+    Shape { most: 25, version: Version::V1Alpha2, full_baseline: true, standard_names: true };
 
 struct Cluster;
 
@@ -46,19 +39,10 @@ pub(super) fn say(conversion: &Conversion<'_>, speech: &mut Speech) {
             for piece in &slot.pieces {
                 let origin = &conversion.origins[piece.origin];
                 let name = name(conversion, piece, &mut taken, speech);
-                let spec = Written::map([
-                    ("tier", Some(Written::text(word))),
-                    ("priority", Some(Written::Number(number as i64))),
-                    ("subject", piece.subjects.first().cloned()),
-                    ("ingress", (!piece.ingress.is_empty()).then(|| Written::List(piece.ingress.clone()))),
-                    ("egress", (!piece.egress.is_empty()).then(|| Written::List(piece.egress.clone()))),
-                ]);
-                let object = Written::map([
-                    ("apiVersion", Some(Written::text(format!("{GROUP}/v1alpha2")))),
-                    ("kind", Some(Written::text("ClusterNetworkPolicy"))),
-                    ("metadata", Some(conversion.metadata(origin, &name, None))),
-                    ("spec", Some(spec)),
-                ]);
+                let metadata = conversion.metadata(origin, &name, None);
+                let rules = (piece.ingress.clone(), piece.egress.clone());
+                let subject = piece.subjects.first().cloned();
+                let object = write::cluster_network_policy(metadata, word, number as i64, subject, rules);
                 let (object, place) = (Some(object), Place::new(tier, number));
                 speech.said.push(Said { object, origin: piece.origin, place });
             }
@@ -122,27 +106,6 @@ pub(super) fn name(
     name
 }
 
-fn protocol(one: &TrafficMatch) -> Option<Written> {
-    let (word, PortRange { first, last }) = match one {
-        TrafficMatch::Named(_, name) => {
-            return Some(Written::map([("destinationNamedPort", Some(Written::text(name.as_str())))]));
-        }
-        TrafficMatch::Ports(protocol, range) => (protocol.to_string(), range),
-        _ => return None,
-    };
-    let number = |port: u16| Some(Written::Number(i64::from(port)));
-    let port = match first == last {
-        true => Written::map([("number", number(*first))]),
-        // Nothing listens on port 0, and the definition does not have it.
-        false => {
-            let range = Written::map([("start", number((*first).max(1))), ("end", number(*last))]);
-            Written::map([("range", Some(range))])
-        }
-    };
-    let ports = Written::map([("destinationPort", Some(port))]);
-    Some(Written::map([(word.as_str(), Some(ports))]))
-}
-
 // === impl Tongue ===
 
 impl Tongue for Cluster {
@@ -171,7 +134,7 @@ impl Tongue for Cluster {
     }
 
     fn deny_all(&self, direction: Direction) -> Option<Written> {
-        upstream::deny_all(direction)
+        write::deny_all(direction)
     }
 
     fn may_tie(&self, dialect: Dialect) -> bool {

@@ -11,12 +11,12 @@ use palisade_model::cluster::NAMESPACE_NAME_LABEL;
 use palisade_model::group::GroupName;
 use palisade_model::label::{Operator, Requirement, Selector};
 use palisade_model::policy::{
-    Direction, DomainName, Namespaces, Peer, Peers, PodSet, Rule, Subject, TrafficMatch, TrafficMatches,
+    Direction, Namespaces, Peer, Peers, PodSet, Rule, Subject, TrafficMatch, TrafficMatches,
 };
 use palisade_model::ranges::Ranges;
 use palisade_model::resolve::GroupMember;
 use palisade_model::snapshot::Snapshot;
-use palisade_model::traffic::{PortRange, Protocol};
+use palisade_model::traffic::Protocol;
 use smol_str::SmolStr;
 
 use super::codes;
@@ -187,15 +187,6 @@ pub(super) fn beyond_labels(set: &PodSet) -> Option<String> {
     }
 }
 
-/// The selector for some namespaces; everything where they are relative, which has been refused.
-pub(super) fn namespaces(namespaces: &Namespaces) -> Selector {
-    match namespaces {
-        Namespaces::Named(name) => Selector::label(NAMESPACE_NAME_LABEL, name),
-        Namespaces::Matching(selector) => selector.clone(),
-        _ => Selector::everything(),
-    }
-}
-
 /// The only namespace that is meant, or the few, where they are named.
 pub(super) fn named(namespaces: &Namespaces) -> Option<Vec<SmolStr>> {
     match namespaces {
@@ -208,39 +199,6 @@ pub(super) fn named(namespaces: &Namespaces) -> Option<Vec<SmolStr>> {
         },
         _ => None,
     }
-}
-
-/// A selector: `matchLabels` where that can say it.
-pub(super) fn selector(selector: &Selector) -> Written {
-    let mut labels: Vec<(String, Written)> = Vec::new();
-    let mut expressions = Vec::new();
-    for requirement in selector.requirements() {
-        let key = requirement.key.to_string();
-        let (operator, values) = match &requirement.operator {
-            Operator::In(values) => match values.as_slice() {
-                [value] if !labels.iter().any(|(known, _)| *known == key) => {
-                    labels.push((key, Written::text(value.as_str())));
-                    continue;
-                }
-                values => ("In", Some(values)),
-            },
-            Operator::NotIn(values) => ("NotIn", Some(values.as_slice())),
-            Operator::Exists => ("Exists", None),
-            Operator::DoesNotExist => ("DoesNotExist", None),
-        };
-        let texts = |values: &[SmolStr]| {
-            Written::List(values.iter().map(|value| Written::text(value.as_str())).collect())
-        };
-        expressions.push(Written::map([
-            ("key", Some(Written::Text(key))),
-            ("operator", Some(Written::text(operator))),
-            ("values", values.map(texts)),
-        ]));
-    }
-    Written::map([
-        ("matchLabels", (!labels.is_empty()).then_some(Written::Map(labels))),
-        ("matchExpressions", (!expressions.is_empty()).then_some(Written::List(expressions))),
-    ])
 }
 
 /// A block without exceptions: the fewest blocks that hold the same addresses.
@@ -258,16 +216,6 @@ pub(super) fn whole_blocks(block: &Block) -> Vec<IpNet> {
         }
     }
     all
-}
-
-/// `ipBlock`, as NetworkPolicy and Antrea have it.
-pub(super) fn ip_block(block: &Block) -> Written {
-    let except: Vec<Written> = block.except().iter().map(|net| Written::text(net.to_string())).collect();
-    let block = Written::map([
-        ("cidr", Some(Written::text(block.cidr().to_string()))),
-        ("except", (!except.is_empty()).then_some(Written::List(except))),
-    ]);
-    Written::map([("ipBlock", Some(block))])
 }
 
 /// Traffic without what is said twice; `None` when it is any.
@@ -308,50 +256,6 @@ pub(super) fn names_by_protocol(all: &[TrafficMatch]) -> Vec<TrafficMatch> {
     all.iter().flat_map(each).collect()
 }
 
-/// `ports` as NetworkPolicy and Antrea have them: an entry without a port is every port of its protocol. `None` for what
-/// is no port there.
-pub(super) fn port(one: &TrafficMatch) -> Option<Written> {
-    let (protocol, port, end) = match one {
-        TrafficMatch::Ports(protocol, PortRange::ALL) => (protocol, None, None),
-        TrafficMatch::Ports(protocol, PortRange { first, last }) => {
-            let end = (first != last).then(|| Written::Number(i64::from(*last)));
-            (protocol, Some(Written::Number(i64::from(*first))), end)
-        }
-        TrafficMatch::Named(Some(protocol), name) => (protocol, Some(Written::text(name.as_str())), None),
-        _ => return None,
-    };
-    let protocol = Written::text(protocol.as_kubernetes());
-    Some(Written::map([("protocol", Some(protocol)), ("port", port), ("endPort", end)]))
-}
-
-/// A DNS name as the admin policies write it; `None` where they cannot.
-pub(super) fn domain_name(name: &DomainName) -> Option<String> {
-    let text = match name {
-        DomainName::Exact(name) => name.to_string(),
-        DomainName::Below(parent) => format!("*.{parent}"),
-        // One star in front, for whole labels: the same names, since no name begins with a dot.
-        DomainName::Form(form) => {
-            form.strip_prefix("*.").filter(|rest| !rest.contains('*')).map(|rest| format!("*.{rest}"))?
-        }
-    };
-    let bare = text.strip_prefix("*.").unwrap_or(&text);
-    let label = |label: &str| {
-        let bytes = label.as_bytes();
-        let inner = bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-        let ends = [bytes.first(), bytes.last()];
-        inner && ends.iter().all(|end| end.is_some_and(u8::is_ascii_alphanumeric))
-    };
-    (bare.contains('.') && bare.split('.').all(label)).then_some(text)
-}
-
-/// A DNS name as Antrea writes it; `None` where it cannot.
-pub(super) fn fqdn(name: &DomainName) -> Option<String> {
-    let text = name.to_string();
-    text.bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'*'))
-        .then_some(text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -363,25 +267,5 @@ mod tests {
         assert_eq!(texts, ["10.0.0.0/26", "10.0.0.128/25"]);
         let everything = Block::new("::/0".parse().unwrap(), []);
         assert_eq!(whole_blocks(&everything), ["::/0".parse().unwrap()]);
-    }
-
-    #[test]
-    fn a_key_with_two_values_holds_for_nobody() {
-        let both = Selector::new([Requirement::equals("a", "1"), Requirement::equals("a", "2")]);
-        let Written::Map(fields) = selector(&both) else { panic!() };
-        assert_eq!(
-            fields.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(),
-            ["matchLabels", "matchExpressions"]
-        );
-    }
-
-    #[test]
-    fn names_that_both_can_write() {
-        let said = |name: DomainName| domain_name(&name);
-        assert_eq!(said(DomainName::form("*.example.com")).as_deref(), Some("*.example.com"));
-        assert_eq!(said(DomainName::form("api.example.com")).as_deref(), Some("api.example.com"));
-        assert_eq!(said(DomainName::form("*example.com")), None);
-        assert_eq!(said(DomainName::form("localhost")), None);
-        assert_eq!(fqdn(&DomainName::new("a_b.example.com")), None);
     }
 }

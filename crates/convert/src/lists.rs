@@ -1,5 +1,6 @@
 //! What NetworkPolicy and Antrea say alike: peers and ports of a rule as lists, of which an empty one is everything.
 
+use palisade_dialects::kubernetes::write::rules as write;
 use palisade_dialects::written::Written;
 use palisade_model::policy::{Direction, Peer, Rule, TrafficMatch};
 
@@ -34,7 +35,7 @@ pub(super) fn said(
     let ports = ends::traffic(rule).map(|all| {
         let mut said = Vec::new();
         for one in ends::names_by_protocol(&all) {
-            match ends::port(&one) {
+            match write::port(&one) {
                 Some(words) => said.push(words),
                 None => not_a_port(conversion, origin, rule, &one, speech),
             }

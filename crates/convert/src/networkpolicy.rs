@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use palisade_dialects::kubernetes::write::rules as write;
 use palisade_dialects::written::Written;
 use palisade_model::label::Selector;
 use palisade_model::policy::{
@@ -266,10 +267,9 @@ fn rule(
     home: &SmolStr,
     speech: &mut Speech,
 ) -> Option<Written> {
-    let field = if rule.direction == Direction::Ingress { "from" } else { "to" };
     let said = |one: &Peer| peer(one, home).map(|words| vec![words]);
     let (peers, ports) = lists::said(conversion, origin, rule, said, speech)?;
-    Some(Written::map([(field, peers.map(Written::List)), ("ports", ports.map(Written::List))]))
+    Some(write::rule(rule.direction, peers, ports))
 }
 
 fn peer(peer: &Peer, home: &SmolStr) -> Result<Written, String> {
@@ -287,11 +287,11 @@ fn peer(peer: &Peer, home: &SmolStr) -> Result<Written, String> {
             if let Some(why) = ends::beyond_labels(&named) {
                 return Err(why);
             }
-            let labels = (own || !set.pods.is_everything()).then(|| ends::selector(&set.pods));
-            let namespaces = (!own).then(|| ends::selector(&ends::namespaces(&set.namespaces)));
-            Ok(Written::map([("namespaceSelector", namespaces), ("podSelector", labels)]))
+            let labels = (own || !set.pods.is_everything()).then_some(&set.pods);
+            let namespaces = (!own).then(|| write::namespaces(&set.namespaces));
+            Ok(write::pods(namespaces.as_ref(), labels))
         }
-        Peer::Addresses(block) => Ok(ends::ip_block(block)),
+        Peer::Addresses(block) => Ok(write::ip_block(block)),
         other => Err(format!("{other}: only pods and addresses can be peers there")),
     }
 }
@@ -303,26 +303,11 @@ fn object(
     pods: &Selector,
     mut draft: Draft,
 ) -> Written {
-    let types = DIRECTIONS.iter().filter(|direction| draft.sides.contains_key(direction));
-    let types = types.map(|direction| match direction {
-        Direction::Ingress => Written::text("Ingress"),
-        Direction::Egress => Written::text("Egress"),
-    });
-    let types = types.collect();
-    let mut side =
-        |direction| draft.sides.remove(&direction).filter(|rules| !rules.is_empty()).map(Written::List);
-    let spec = Written::map([
-        ("podSelector", Some(ends::selector(pods))),
-        ("policyTypes", Some(Written::List(types))),
-        ("ingress", side(Direction::Ingress)),
-        ("egress", side(Direction::Egress)),
-    ]);
-    Written::map([
-        ("apiVersion", Some(Written::text(format!("{GROUP}/v1")))),
-        ("kind", Some(Written::text(KIND))),
-        ("metadata", Some(conversion.metadata(origin, name, Some(namespace)))),
-        ("spec", Some(spec)),
-    ])
+    let types: Vec<Direction> =
+        DIRECTIONS.into_iter().filter(|direction| draft.sides.contains_key(direction)).collect();
+    let mut side = |direction| draft.sides.remove(&direction).filter(|rules| !rules.is_empty());
+    let (ingress, egress) = (side(Direction::Ingress), side(Direction::Egress));
+    write::network_policy(conversion.metadata(origin, name, Some(namespace)), pods, &types, ingress, egress)
 }
 
 /// A compiled object under a name that is free.

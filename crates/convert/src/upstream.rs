@@ -6,14 +6,11 @@
 use std::collections::BTreeSet;
 
 use ipnet::IpNet;
+use palisade_dialects::admin::write;
 use palisade_dialects::written::Written;
 use palisade_model::diagnostic::Code;
-use palisade_model::label::Selector;
-use palisade_model::policy::{
-    Action, Dialect, Direction, Namespaces, Peer, PodSet, Rule, Subject, TrafficMatch,
-};
+use palisade_model::policy::{Action, Dialect, Direction, Namespaces, Peer, Rule, Subject, TrafficMatch};
 use palisade_model::snapshot::Stage;
-use smol_str::SmolStr;
 
 use super::conversion::Conversion;
 use super::speech::Speech;
@@ -24,12 +21,8 @@ use super::{codes, ends};
 pub(super) struct Shape {
     /// So many peers, or entries of traffic, a rule can have.
     pub most: usize,
-    /// The word for letting through.
-    pub allow: &'static str,
-    /// The field for traffic.
-    pub traffic: &'static str,
-    /// One entry of it.
-    pub entry: fn(&TrafficMatch) -> Option<Written>,
+    /// The version that is written.
+    pub version: write::Version,
     /// Whether baseline rules can pass, and can name DNS names.
     pub full_baseline: bool,
     /// Whether names of ports are in the standard channel.
@@ -38,8 +31,6 @@ pub(super) struct Shape {
 
 /// So many networks, or DNS names, one peer can have.
 const MOST_IN_A_PEER: usize = 25;
-/// So many characters the name of a rule can have.
-const LONGEST_NAME: usize = 100;
 
 /// Everything that cannot be said about a rule, and where.
 struct Wrong<'a, 'w> {
@@ -62,7 +53,7 @@ pub(super) fn subjects(
         let why = match &subject {
             Subject::Pods(set) => match ends::beyond_labels(set) {
                 None => {
-                    said.push(pods(set));
+                    said.push(write::pods(set));
                     continue;
                 }
                 Some(why) => why,
@@ -108,16 +99,14 @@ pub(super) fn rule(
         wrong.note(&codes::LAYER7, ".l7Protocols", "conditions on layer 7 cannot be said there".to_owned());
     }
     let action = match rule.action {
-        Action::Allow => shape.allow,
-        Action::Deny => "Deny",
         // Past the baseline comes the end, where everything is allowed.
-        Action::Pass if stage == Stage::Baseline && !shape.full_baseline => shape.allow,
-        Action::Pass => "Pass",
+        Action::Pass if stage == Stage::Baseline && !shape.full_baseline => Action::Allow,
         Action::Reject => {
             let why = "Reject answers, and Deny there drops without a word".to_owned();
             wrong.note(&codes::ACTION, ".action", why);
-            ""
+            Action::Deny
         }
+        action => action,
     };
     let traffic = wrong.traffic(ends::traffic(rule));
     let said_ends = match rule.direction {
@@ -161,14 +150,7 @@ pub(super) fn rule(
         }
         for peers in peers.chunks(shape.most) {
             let mut write = |traffic: Option<&[TrafficMatch]>| {
-                let entries = traffic.map(|all| all.iter().filter_map(shape.entry).collect());
-                let field = if rule.direction == Direction::Ingress { "from" } else { "to" };
-                said.push(Written::map([
-                    ("name", rule.name.as_ref().map(|name| Written::text(short(name)))),
-                    ("action", Some(Written::text(action))),
-                    (field, Some(Written::List(peers.to_vec()))),
-                    (shape.traffic, entries.map(Written::List)),
-                ]));
+                said.push(shape.version.rule(rule.name.as_deref(), action, rule.direction, peers, traffic));
             };
             match &traffic {
                 None => write(None),
@@ -183,48 +165,11 @@ pub(super) fn rule(
     said
 }
 
-/// A rule that denies everything to everybody, where there are words for that.
-pub(super) fn deny_all(direction: Direction) -> Option<Written> {
-    let to = match direction {
-        Direction::Ingress => return None,
-        Direction::Egress => anybody(),
-    };
-    Some(Written::map([("action", Some(Written::text("Deny"))), ("to", Some(Written::List(to.into())))]))
-}
-
-/// Everybody: every pod, also one without an address, and every address.
-fn anybody() -> [Written; 2] {
-    let blocks = ["0.0.0.0/0", "::/0"].map(Written::text).to_vec();
-    [every_pod(), Written::map([("networks", Some(Written::List(blocks)))])]
-}
-
-fn every_pod() -> Written {
-    Written::map([("namespaces", Some(Written::Map(Vec::new())))])
-}
-
-/// Pods, as a subject and as a peer.
-fn pods(set: &PodSet) -> Written {
-    let namespaces = ends::selector(&ends::namespaces(&set.namespaces));
-    if set.pods == Selector::everything() {
-        return Written::map([("namespaces", Some(namespaces))]);
-    }
-    let both = Written::map([
-        ("namespaceSelector", Some(namespaces)),
-        ("podSelector", Some(ends::selector(&set.pods))),
-    ]);
-    Written::map([("pods", Some(both))])
-}
-
-fn short(name: &SmolStr) -> String {
-    name.chars().take(LONGEST_NAME).collect()
-}
-
-/// Lists of texts, each as long as a peer allows.
-fn lists(field: &str, texts: Vec<String>) -> Vec<Written> {
+/// Peers that hold these texts, each once, in lists as long as a peer allows.
+fn chunks(texts: &mut Vec<String>, peer: fn(&[String]) -> Written) -> Vec<Written> {
     let mut known: BTreeSet<String> = BTreeSet::new();
-    let once: Vec<String> = texts.into_iter().filter(|text| known.insert(text.clone())).collect();
-    let list = |some: &[String]| Written::List(some.iter().map(Written::text).collect());
-    once.chunks(MOST_IN_A_PEER).map(|some| Written::map([(field, Some(list(some)))])).collect()
+    texts.retain(|text| known.insert(text.clone()));
+    texts.chunks(MOST_IN_A_PEER).map(peer).collect()
 }
 
 // === impl Wrong ===
@@ -271,7 +216,7 @@ impl Wrong<'_, '_> {
         for peer in &peers {
             match peer {
                 Peer::Pods(set) => match ends::beyond_labels(set) {
-                    None => said.push(pods(set)),
+                    None => said.push(write::pods(set)),
                     Some(why) => self.peer(why),
                 },
                 other => self.peer(format!("{other}: only pods can be peers of ingress rules there")),
@@ -295,7 +240,7 @@ impl Wrong<'_, '_> {
                     "external entities: a rule with a named port can have pods as peers only".to_owned(),
                 );
             }
-            let [pods, networks] = anybody();
+            let [pods, networks] = write::everything();
             return (vec![pods], vec![networks]);
         };
         let (mut inside, mut networks, mut nodes, mut names) =
@@ -303,16 +248,16 @@ impl Wrong<'_, '_> {
         for peer in &peers {
             match peer {
                 Peer::Pods(set) => match ends::beyond_labels(set) {
-                    None => inside.push(pods(set)),
+                    None => inside.push(write::pods(set)),
                     Some(why) => self.peer(why),
                 },
                 Peer::Addresses(block) => networks.extend(ends::whole_blocks(block)),
                 Peer::Nodes(selector) => {
-                    nodes.push(Written::map([("nodes", Some(ends::selector(selector)))]));
+                    nodes.push(write::nodes(selector));
                 }
                 Peer::Names(all) => {
                     for name in all {
-                        match ends::domain_name(name) {
+                        match write::domain_name(name) {
                             Some(text) => names.push(text),
                             None => {
                                 self.peer(format!("{name}: not a name, or names, that can be written there"));
@@ -333,8 +278,9 @@ impl Wrong<'_, '_> {
         if named && !(networks.is_empty() && names.is_empty()) {
             self.peer("addresses: a rule with a named port can have pods as peers only".to_owned());
         }
-        let networks = networks.iter().map(IpNet::to_string).collect();
-        let outside = lists("networks", networks).into_iter().chain(nodes).chain(lists("domainNames", names));
+        let mut networks: Vec<String> = networks.iter().map(IpNet::to_string).collect();
+        let networks = chunks(&mut networks, write::networks);
+        let outside = networks.into_iter().chain(nodes).chain(chunks(&mut names, write::domain_names));
         (inside, outside.collect())
     }
 }

@@ -10,6 +10,7 @@ mod crd;
 mod lower;
 mod v1alpha1;
 mod v1alpha2;
+pub mod write;
 
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::policy::Policy;
@@ -24,7 +25,8 @@ use crate::meta::ObjectMeta;
 use crate::object::{Header, Kind, Lowered};
 use crate::source::tree::Node;
 
-const GROUP: &str = "policy.networking.k8s.io";
+/// The API group.
+pub const GROUP: &str = "policy.networking.k8s.io";
 
 /// AdminNetworkPolicy.
 pub const ADMIN_NETWORK_POLICY: Kind = Kind {

@@ -18,6 +18,7 @@ mod tiers;
 pub mod types;
 mod webhook;
 pub mod world;
+pub mod write;
 
 use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::policy::Dialect;
