@@ -4,16 +4,17 @@ use palisade_convert::{Converted, Failure, Originals, Request, Target, convert};
 use palisade_dialects::{codes, thorium};
 use palisade_model::diagnostic::{Diagnostic, Severity};
 use palisade_model::policy::Dialect;
+use palisade_report::diagnostics::{counts, plural, render, texts};
+use palisade_report::style::Look;
+use palisade_report::text::documents::{json_list, yaml};
+use palisade_report::text::{NL, Text};
 
 use super::reservations::reservations;
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
 use crate::cli::{ColorChoice, CompileOutput, ConvertArgs, ConvertFrom, ConvertTo};
 use crate::input::{self, Input};
-use crate::print::diagnostics::{counts, plural, render, texts};
-use crate::print::style::Look;
-use crate::print::text::documents::{json_list, yaml};
-use crate::print::text::{NL, Text};
+use crate::print::output::StreamLook;
 
 /// Names in one command.
 const MOST_NAMES: usize = 20;

@@ -9,13 +9,12 @@ use palisade_model::flow::{self, Who};
 use palisade_model::snapshot::Snapshot;
 use palisade_model::trace;
 use palisade_policytest::packets::PacketReport;
+use palisade_report::diagnostics::{plural, render};
+use palisade_report::json::{Flow, Verdict};
+use palisade_report::policy_tests::failure_line;
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
 use serde::Serialize;
-
-use super::diagnostics::{plural, render};
-use super::json::{Flow, Verdict};
-use super::style::Look;
-use super::tests::failure_line;
-use crate::print::text::{NL, Text};
 
 /// A flow, what was predicted, and what a packet said, if one was asked.
 #[derive(Debug)]

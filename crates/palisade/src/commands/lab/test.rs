@@ -11,17 +11,17 @@ use palisade_model::flow::{Flow, Who};
 use palisade_model::snapshot::Objects;
 use palisade_policytest::Settings;
 use palisade_policytest::packets::{Packets, Sent, run_packets};
+use palisade_report::json;
+use palisade_report::style::Look;
+use palisade_report::text::Text;
 
 use super::{Progress, interrupts};
 use crate::Outcome;
 use crate::cli::{ColorChoice, LabOutput, LabTestArgs};
 use crate::commands::{NO, UNANSWERED, YES};
 use crate::input::{self, Beside};
-use crate::print::json;
 use crate::print::lab::{PacketTests, packet_tests};
-use crate::print::style::Look;
-use crate::print::text::Text;
-use crate::print::text::output::Cursor;
+use crate::print::output::{Cursor, StreamLook};
 
 pub fn run(arguments: &LabTestArgs, color: ColorChoice) -> Result<Outcome, Text> {
     let mut input = input::read(&arguments.paths);
