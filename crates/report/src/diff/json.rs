@@ -148,8 +148,8 @@ pub fn json(facts: &Facts<'_, '_>, cells: &mut Cells) -> Text {
         if cells.work().is_spent() {
             return ControlFlow::Break(());
         }
-        let of_pods = |peer| matches!(peer, diff::Peer::Spot(at) if facts.diff.spots[at].of.is_some());
-        let of_nodes = |peer| matches!(peer, diff::Peer::Spot(at) if facts.diff.spots[at].of.is_none());
+        let of_pods = |peer| matches!(peer, diff::Peer::Outlier(at) if facts.diff.outliers[at].of.is_some());
+        let of_nodes = |peer| matches!(peer, diff::Peer::Outlier(at) if facts.diff.outliers[at].of.is_none());
         let ends = [change.source, change.destination];
         let list = match () {
             () if ends.into_iter().any(of_nodes) => &mut nodes,
@@ -232,8 +232,8 @@ fn peers(peer: diff::Peer, facts: &Facts<'_, '_>) -> Vec<Peer> {
         diff::Peer::Workload(at) => vec![Peer::from(facts.diff.name(at))],
         diff::Peer::Range(from, to) => vec![Peer::Range(Range { from, to })],
         diff::Peer::IngressController => vec![Peer::IngressController(Empty {})],
-        diff::Peer::Spot(at) => {
-            let spot = &facts.diff.spots[at];
+        diff::Peer::Outlier(at) => {
+            let spot = &facts.diff.outliers[at];
             let Some(workload) = spot.of else {
                 return vec![Peer::Node(Nodes { names: spot.names.clone(), every: false })];
             };

@@ -24,8 +24,8 @@ pub fn ends(peers: &[Peer], diff: &Diff<'_>) -> String {
             Peer::Workload(at) => workloads.entry(&diff.name(*at).namespace).or_default().push(*at),
             Peer::Range(first, last) => ranges.push((*first, *last)),
             Peer::IngressController => controller = true,
-            Peer::Spot(at) => {
-                let spot = &diff.spots[*at];
+            Peer::Outlier(at) => {
+                let spot = &diff.outliers[*at];
                 let of = if spot.of.is_some() { &mut pods } else { &mut nodes };
                 of.extend(spot.names.iter().map(String::as_str));
             }
@@ -37,7 +37,7 @@ pub fn ends(peers: &[Peer], diff: &Diff<'_>) -> String {
         names.push("all workloads".to_owned());
     } else {
         for (namespace, members) in &workloads {
-            let there = diff.workloads.iter().filter(|joint| joint.name.namespace == *namespace).count();
+            let there = diff.workloads.iter().filter(|pair| pair.name.namespace == *namespace).count();
             if members.len() == there && there > 1 {
                 names.push(format!("{namespace}/*"));
             } else {
@@ -67,7 +67,7 @@ fn name(at: usize, diff: &Diff<'_>) -> String {
     let shared = |other: Option<usize>| {
         other
             .and_then(|at| diff.workloads.get(at))
-            .is_some_and(|joint| joint.name.namespace == own.namespace && joint.name.name == own.name)
+            .is_some_and(|pair| pair.name.namespace == own.namespace && pair.name.name == own.name)
     };
     // Workloads are sorted by namespace and name: who shares a name stands next to it.
     if shared(at.checked_sub(1)) || shared(Some(at + 1)) {

@@ -1,4 +1,5 @@
-//! Whoever the rows of workloads do not tell of: nodes, and pods that are not like the others of their workload.
+//! Differences for endpoints that have no row of their own in the map of workloads: nodes, and pods whose policies differ from
+//! the rest of their workload.
 //!
 //! A workload may do what some of its pods may. Where they are not alike, one of them may gain or lose something that
 //! another one had, or has: then the workload's row says nothing, and its pods are told apart. Nodes are no workloads, and
@@ -12,14 +13,14 @@ use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 
 use super::outside::compared;
-use super::{Change, Diff, Joint, Peer, Select};
+use super::{Change, Diff, Peer, Select, WorkloadPair};
 use crate::map::{Entry, Map, Pair, Profile, between, is_same_by_sides, pairs};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
 
 /// Nodes, or pods of one workload, that neither side tells apart.
 #[derive(Debug, Clone)]
-pub struct Spot {
+pub struct Outlier {
     /// Which ones; pods with their namespace.
     pub names: Vec<String>,
     /// The workload of pods, by its place; none for nodes.
@@ -35,7 +36,7 @@ const PAIR: u64 = 200;
 type Alike = BTreeMap<[Vec<Profile>; 2], Vec<String>>;
 
 /// All of them: nodes first.
-pub(super) fn spots(before: &Map<'_>, after: &Map<'_>, workloads: &[Joint]) -> Vec<Spot> {
+pub(super) fn outliers(before: &Map<'_>, after: &Map<'_>, workloads: &[WorkloadPair]) -> Vec<Outlier> {
     let profiles = |map: &Map<'_>, who: Who| {
         let mut all: Vec<Profile> = Profile::all(map.snapshot, who, &map.reach).collect();
         all.sort_unstable();
@@ -54,10 +55,10 @@ pub(super) fn spots(before: &Map<'_>, after: &Map<'_>, workloads: &[Joint]) -> V
             add(&mut nodes, node.name.to_string(), Who::Node(at), Who::Node(other));
         }
     }
-    let spot = |of: Option<usize>| move |(sides, names)| Spot { names, of, sides };
-    let mut all: Vec<Spot> = nodes.into_iter().map(spot(None)).collect();
-    for (at, joint) in workloads.iter().enumerate() {
-        let (Some(one), Some(other)) = (joint.before, joint.after) else { continue };
+    let outlier = |of: Option<usize>| move |(sides, names)| Outlier { names, of, sides };
+    let mut all: Vec<Outlier> = nodes.into_iter().map(outlier(None)).collect();
+    for (at, pair) in workloads.iter().enumerate() {
+        let (Some(one), Some(other)) = (pair.before, pair.after) else { continue };
         if !before.kinds().is_mixed(one) && !after.kinds().is_mixed(other) {
             continue;
         }
@@ -68,11 +69,11 @@ pub(super) fn spots(before: &Map<'_>, after: &Map<'_>, workloads: &[Joint]) -> V
         for pod in &before.workloads[one].pods {
             let name = name(before.snapshot, *pod);
             if let Some(other) = there.get(&name) {
-                let full = format!("{}/{name}", joint.name.namespace);
+                let full = format!("{}/{name}", pair.name.namespace);
                 add(&mut pods, full, Who::Pod(*pod), Who::Pod(*other));
             }
         }
-        all.extend(pods.into_iter().map(spot(Some(at))));
+        all.extend(pods.into_iter().map(outlier(Some(at))));
     }
     all
 }
@@ -89,11 +90,11 @@ impl Diff<'_> {
         tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let mut mixed: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (at, spot) in self.spots.iter().enumerate() {
+        for (at, outlier) in self.outliers.iter().enumerate() {
             if cells.work().is_spent() {
                 return ControlFlow::Continue(());
             }
-            match spot.of {
+            match outlier.of {
                 Some(workload) => mixed.entry(workload).or_default().push(at),
                 None => {
                     self.of_nodes(at, cells, tell)?;
@@ -101,7 +102,7 @@ impl Diff<'_> {
                 }
             }
         }
-        for (workload, spots) in &mixed {
+        for (workload, outliers) in &mixed {
             for other in 0..self.workloads.len() {
                 if cells.work().is_spent() {
                     return ControlFlow::Continue(());
@@ -112,8 +113,8 @@ impl Diff<'_> {
                     self.of_pods((other, *workload), &mixed, select, cells, tell)?;
                 }
             }
-            for spot in spots {
-                self.with_outside(*spot, select, cuts, cells, tell)?;
+            for outlier in outliers {
+                self.with_outside(*outlier, select, cuts, cells, tell)?;
             }
         }
         ControlFlow::Continue(())
@@ -121,20 +122,20 @@ impl Diff<'_> {
 
     fn of_nodes(
         &self,
-        spot: usize,
+        outlier: usize,
         cells: &mut Cells,
         tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         for workload in (0..self.workloads.len()).filter(|at| !self.is_controller(*at)) {
-            let (own, nodes) = (Peer::Workload(workload), Peer::Spot(spot));
+            let (own, nodes) = (Peer::Workload(workload), Peer::Outlier(outlier));
             for (source, destination) in [(own, nodes), (nodes, own)] {
                 self.pair(source, destination, cells, tell)?;
             }
         }
-        for other in (0..self.spots.len()).filter(|other| self.spots[*other].of.is_none()) {
+        for other in (0..self.outliers.len()).filter(|other| self.outliers[*other].of.is_none()) {
             // Nobody is cut off from itself.
-            if other != spot || self.spots[spot].names.len() > 1 {
-                self.pair(Peer::Spot(spot), Peer::Spot(other), cells, tell)?;
+            if other != outlier || self.outliers[outlier].names.len() > 1 {
+                self.pair(Peer::Outlier(outlier), Peer::Outlier(other), cells, tell)?;
             }
         }
         ControlFlow::Continue(())
@@ -156,13 +157,13 @@ impl Diff<'_> {
             return ControlFlow::Continue(());
         }
         let parts = |workload: usize| match mixed.get(&workload) {
-            Some(spots) => spots.iter().copied().map(Peer::Spot).collect(),
+            Some(outliers) => outliers.iter().copied().map(Peer::Outlier).collect(),
             None => vec![Peer::Workload(workload)],
         };
         for source in parts(from) {
             for destination in parts(to) {
                 // Nobody is cut off from itself.
-                let alone = matches!(source, Peer::Spot(at) if self.spots[at].names.len() == 1);
+                let alone = matches!(source, Peer::Outlier(at) if self.outliers[at].names.len() == 1);
                 if !(source == destination && alone) {
                     self.pair(source, destination, cells, tell)?;
                 }
@@ -173,14 +174,14 @@ impl Diff<'_> {
 
     fn with_outside(
         &self,
-        spot: usize,
+        outlier: usize,
         select: &Select,
         cuts: &Cuts,
         cells: &mut Cells,
         tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let joint = self.spots[spot].of.map(|workload| &self.workloads[workload]);
-        let whole = joint.and_then(|joint| Some((joint.before?, joint.after?)));
+        let pair = self.outliers[outlier].of.map(|workload| &self.workloads[workload]);
+        let whole = pair.and_then(|pair| Some((pair.before?, pair.after?)));
         for (direction, family) in
             Direction::BOTH.into_iter().flat_map(|d| select.families.iter().map(move |family| (d, *family)))
         {
@@ -192,13 +193,13 @@ impl Diff<'_> {
                 continue;
             }
             let mut own = |map: &Map<'_>, side: usize| {
-                let own = self.spots[spot].sides[side].iter();
+                let own = self.outliers[outlier].sides[side].iter();
                 let classes: Vec<u32> = own.filter_map(|own| own.classes[family as usize]).collect();
                 map.outside_of(&classes, direction, family, cuts, cells)
             };
             let (before, after) = (own(&self.before, 0), own(&self.after, 1));
             for (first, last, before, after) in compared(&before, &after) {
-                let (pods, range) = (Peer::Spot(spot), Peer::Range(first, last));
+                let (pods, range) = (Peer::Outlier(outlier), Peer::Range(first, last));
                 let (source, destination) = match direction {
                     Direction::Egress => (pods, range),
                     Direction::Ingress => (range, pods),
@@ -210,7 +211,7 @@ impl Diff<'_> {
         ControlFlow::Continue(())
     }
 
-    /// Tells a pair of which one is a spot, if it may do something else.
+    /// Tells a pair of which one is a outlier, if it may do something else.
     fn pair(
         &self,
         source: Peer,
@@ -245,25 +246,27 @@ impl Diff<'_> {
     /// What an end is, on one side.
     fn profiles(&self, peer: Peer, after: bool) -> Option<&[Profile]> {
         match peer {
-            Peer::Spot(at) => Some(&self.spots[at].sides[usize::from(after)]),
+            Peer::Outlier(at) => Some(&self.outliers[at].sides[usize::from(after)]),
             Peer::Workload(at) if after => Some(self.after.kinds().profiles(self.workloads[at].after?)),
             Peer::Workload(at) => Some(self.before.kinds().profiles(self.workloads[at].before?)),
             Peer::Range(..) | Peer::IngressController => None,
         }
     }
 
-    /// The pairs of classes that a change of a spot stands for, on one side. `None` where it is of none.
+    /// The pairs of classes that a change of a outlier stands for, on one side. `None` where it is of none.
     pub(super) fn spot_pairs(&self, change: &Change, after: bool, cuts: &Cuts) -> Option<Vec<Pair>> {
         let map = if after { &self.after } else { &self.before };
         let of = |peer| self.profiles(peer, after).unwrap_or_default();
         match (change.source, change.destination) {
-            (Peer::Spot(_), Peer::Range(first, last)) => {
+            (Peer::Outlier(_), Peer::Range(first, last)) => {
                 Some(map.with_outside(of(change.source), Direction::Egress, (first, last), cuts))
             }
-            (Peer::Range(first, last), Peer::Spot(_)) => {
+            (Peer::Range(first, last), Peer::Outlier(_)) => {
                 Some(map.with_outside(of(change.destination), Direction::Ingress, (first, last), cuts))
             }
-            (Peer::Spot(_), _) | (_, Peer::Spot(_)) => Some(pairs(of(change.source), of(change.destination))),
+            (Peer::Outlier(_), _) | (_, Peer::Outlier(_)) => {
+                Some(pairs(of(change.source), of(change.destination)))
+            }
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Workloads of both sides, by name, and which of them can differ at all.
+//! Workloads of both sides paired by name, and which of the pairs can differ at all.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -7,9 +7,9 @@ use super::Diff;
 use crate::map::{Entry, KindRows, Map, WorkloadName};
 use crate::reach::cells::Cells;
 
-/// A workload of either side: its place in each map that has it.
+/// A workload by its name, with its index in the map of each side that has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Joint {
+pub struct WorkloadPair {
     /// Which one.
     pub name: WorkloadName,
     /// Where it is before.
@@ -46,7 +46,7 @@ pub(super) struct Rows<'d, 's> {
 type Differing = (u32, [Entry; 2]);
 
 /// All workloads of two maps.
-pub(super) fn join(before: &Map<'_>, after: &Map<'_>) -> Vec<Joint> {
+pub(super) fn join(before: &Map<'_>, after: &Map<'_>) -> Vec<WorkloadPair> {
     let mut all: BTreeMap<&WorkloadName, (Option<usize>, Option<usize>)> = BTreeMap::new();
     for (at, workload) in before.workloads.iter().enumerate() {
         all.entry(&workload.name).or_default().0 = Some(at);
@@ -54,20 +54,21 @@ pub(super) fn join(before: &Map<'_>, after: &Map<'_>) -> Vec<Joint> {
     for (at, workload) in after.workloads.iter().enumerate() {
         all.entry(&workload.name).or_default().1 = Some(at);
     }
-    let joint = |(name, (before, after)): (&WorkloadName, _)| Joint { name: name.clone(), before, after };
-    all.into_iter().map(joint).collect()
+    let pair =
+        |(name, (before, after)): (&WorkloadName, _)| WorkloadPair { name: name.clone(), before, after };
+    all.into_iter().map(pair).collect()
 }
 
 // === impl Kinds ===
 
 impl Kinds {
-    pub fn of(before: &Map<'_>, after: &Map<'_>, workloads: &[Joint]) -> Self {
+    pub fn of(before: &Map<'_>, after: &Map<'_>, workloads: &[WorkloadPair]) -> Self {
         let mut kinds = Kinds { of: Vec::new(), list: Vec::new(), members: Vec::new(), hosts: Vec::new() };
         let mut known: HashMap<Pair, u32> = HashMap::new();
-        for (at, joint) in workloads.iter().enumerate() {
+        for (at, workload) in workloads.iter().enumerate() {
             let pair = (
-                joint.before.map(|at| before.kinds().kind(at)),
-                joint.after.map(|at| after.kinds().kind(at)),
+                workload.before.map(|at| before.kinds().kind(at)),
+                workload.after.map(|at| after.kinds().kind(at)),
             );
             let fresh = u32::try_from(kinds.list.len()).unwrap_or(u32::MAX);
             let kind = *known.entry(pair).or_insert(fresh);
@@ -78,7 +79,7 @@ impl Kinds {
             kinds.members[kind as usize].push(at);
             kinds.of.push(kind);
             let host = |map: &Map<'_>, at: Option<usize>| at.is_some_and(|at| map.kinds().is_host(at));
-            kinds.hosts.push(host(before, joint.before) || host(after, joint.after));
+            kinds.hosts.push(host(before, workload.before) || host(after, workload.after));
         }
         kinds
     }
