@@ -210,7 +210,7 @@ fn a_diff_is_what_differs_between_two_maps() {
         let select = diff::Select { families: EVERYTHING.to_vec(), ..diff::Select::default() };
         let end = diff.changes(&select, &cuts, &mut cells, |_, change| {
             // Nodes, and pods that are not like the others, are no rows of a map.
-            let spot = |peer| matches!(peer, diff::Peer::Spot(_));
+            let spot = |peer| matches!(peer, diff::Peer::Outlier(_));
             if spot(change.source) || spot(change.destination) {
                 return ControlFlow::Continue(());
             }

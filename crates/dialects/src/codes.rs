@@ -1,6 +1,6 @@
 //! Every diagnostic that reading can give, each with its documentation: `S` for the text, `K` for NetworkPolicy v1,
 //! `B` for the 2016 API, `A` for the admin policies. Larger dialects keep theirs in a `codes.rs` of their own: `N` for
-//! Antrea, `T` for Thorium. Lints have their codes beside them, in `palisade-analysis`.
+//! Antrea, `T` for Thorium. Lints have their codes beside them, in `palisade-lint`.
 
 use palisade_model::diagnostic::{Code, Severity};
 

@@ -12,7 +12,7 @@ use palisade_model::diagnostic::{Diagnostic, Location, Subject};
 use palisade_model::entrance::Entrance;
 use palisade_model::group::{Group, TierObject};
 use palisade_model::nearest::nearest;
-use palisade_model::policy::{Object, Policy};
+use palisade_model::policy::{Dialect, Object, Policy};
 use smol_str::SmolStr;
 
 use crate::apimachinery::field::Path;
@@ -233,6 +233,20 @@ pub fn read(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) -> Op
     Some(Loaded { key: header.key(), lowered, at: header.at, places })
 }
 
+/// Returns the dialect of a kind, and of the tiers and groups that belong to it.
+pub fn dialect_of(group: &str, kind: &str) -> Option<Dialect> {
+    Some(match (group, kind) {
+        ("networking.k8s.io", _) => Dialect::NetworkPolicy,
+        ("extensions", _) | ("", "Namespace") => Dialect::NetworkPolicy2016,
+        ("policy.networking.k8s.io", "ClusterNetworkPolicy") => Dialect::ClusterNetworkPolicy,
+        ("policy.networking.k8s.io", _) => Dialect::AdminNetworkPolicy,
+        (antrea::GROUP, _) => Dialect::Antrea,
+        (antrea::GROUP_2020, _) => Dialect::Antrea2020,
+        ("", kind) if thorium::is_kind(kind) => Dialect::Thorium,
+        _ => return None,
+    })
+}
+
 /// Reads one object only for what is wrong with it. Unlike [`read`] it leaves a missing name to the kind's own checks.
 pub fn review(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) {
     if let Some((kind, header)) = recognise(source, node, found) {
@@ -395,8 +409,8 @@ impl Header {
         Subject { kind: self.kind.clone(), namespace: self.namespace.clone(), name: self.name.clone() }
     }
 
-    /// The object, for the origin of rules.
-    pub fn origin(&self) -> Arc<Object> {
+    /// Returns the object as the origin of rules written in `dialect`.
+    pub fn origin(&self, dialect: Dialect) -> Arc<Object> {
         Arc::new(Object {
             kind: self.kind.clone(),
             namespace: self.namespace.clone(),
@@ -405,7 +419,7 @@ impl Header {
             version: self.version.clone(),
             generation: self.generation,
             at: Some(self.at.clone()),
-            api: if antrea::is_ours(&self.group) { "Antrea" } else { "" },
+            dialect,
         })
     }
 }

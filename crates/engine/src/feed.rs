@@ -148,7 +148,7 @@ mod tests {
     use palisade_model::label::Labels;
     use palisade_model::label::Selector;
     use palisade_model::policy::{
-        Direction, Isolation, Namespaces, Object, Placement, PodSet, Policy, Subject,
+        Dialect, Direction, Isolation, Namespaces, Object, Placement, PodSet, Policy, Subject,
     };
 
     use super::*;
@@ -171,7 +171,7 @@ mod tests {
             version: "v1".into(),
             generation: 1,
             at: None,
-            api: "",
+            dialect: Dialect::NetworkPolicy,
         };
         Event::Apply(Item::Policy(Policy {
             object: Arc::new(object),

@@ -22,6 +22,7 @@ pub mod flow;
 pub mod group;
 pub mod label;
 pub mod matching;
+pub mod names;
 pub mod nearest;
 pub mod options;
 pub mod pipeline;

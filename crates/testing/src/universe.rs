@@ -12,7 +12,7 @@ use palisade_model::flow::{Flow, Party, Who};
 use palisade_model::group::{Group, GroupName, Members};
 use palisade_model::label::{Labels, Selector};
 use palisade_model::options::{HostNetworkPods, Options, SelfTraffic};
-use palisade_model::policy::{Object, PodSet, Policy, ServiceName};
+use palisade_model::policy::{Dialect, Object, PodSet, Policy, ServiceName};
 use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::traffic::{Protocol, Traffic};
 
@@ -44,7 +44,7 @@ pub fn object(kind: &str, name: &str) -> Arc<Object> {
         version: "v1".into(),
         generation: 0,
         at: None,
-        api: "",
+        dialect: Dialect::NetworkPolicy,
     })
 }
 

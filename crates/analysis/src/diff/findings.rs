@@ -277,12 +277,12 @@ impl<'d, 's> Deciders<'d, 's> {
     fn end(&self, peer: Peer, after: bool) -> Option<map::Peer> {
         Some(match peer {
             Peer::Workload(at) => {
-                let joint = &self.diff.workloads[at];
-                map::Peer::Workload(if after { joint.after? } else { joint.before? })
+                let pair = &self.diff.workloads[at];
+                map::Peer::Workload(if after { pair.after? } else { pair.before? })
             }
             Peer::Range(first, last) => map::Peer::Range(first, last),
             Peer::IngressController => map::Peer::IngressController,
-            Peer::Spot(_) => return None,
+            Peer::Outlier(_) => return None,
         })
     }
 }

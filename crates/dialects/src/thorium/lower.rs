@@ -7,8 +7,8 @@ use palisade_model::cluster::{Namespace, Owner, Pod, Workload};
 use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::label::{Labels, Operator, Requirement, Selector};
 use palisade_model::policy::{
-    Direction, Isolation, Namespaces, Object, Peer, Peers, Placement, PodSet, Rule, Subject, TrafficMatch,
-    TrafficMatches,
+    Dialect, Direction, Isolation, Namespaces, Object, Peer, Peers, Placement, PodSet, Rule, Subject,
+    TrafficMatch, TrafficMatches,
 };
 use palisade_model::snapshot::Objects;
 use smol_str::SmolStr;
@@ -135,7 +135,7 @@ fn object(kind: &str, group: &str, name: &str, at: Option<Location>) -> Arc<Obje
         version: SmolStr::default(),
         generation: 0,
         at,
-        api: "",
+        dialect: Dialect::Thorium,
     })
 }
 

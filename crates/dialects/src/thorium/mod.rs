@@ -33,3 +33,9 @@ pub use document::{Config, Part, RulesFile, THORIUM_CLUSTER, read, read_base, re
 pub use lower::{IMAGE_KIND, extend, instance as instance_of, lower};
 pub use policy::Reading;
 pub use shape::{INSTANCE_KIND, Shape};
+
+/// Returns whether a diagnostic's or an object's kind is one of ours, or a misspelling of one: documents of Thorium have no
+/// API group to know them by.
+pub fn is_kind(kind: &str) -> bool {
+    kind.starts_with("Thorium")
+}

@@ -11,13 +11,13 @@ use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::work::Work;
 use palisade_model::options::Options;
 use palisade_model::snapshot::Objects;
+use palisade_report::diff::{Facts, beyond, ends};
+use palisade_report::style::Look;
+use palisade_report::text::Text;
 
 use super::comparison::{Comparison, Sides};
 use super::reading::{left_out, many_source_ports, stopped, unproven};
 use crate::cli::Families;
-use crate::print::diff::{Facts, beyond, ends};
-use crate::print::style::Look;
-use crate::print::text::Text;
 
 /// Connections that open and close, each with the workloads that they concern alike: `shop/web, shop/job → shop/db tcp/5432`.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use palisade_analysis::policy_test::Files;
 use palisade_dialects::source::tree::Source;
+use palisade_policytest::Files;
 
 use super::{Input, Walk};
 

@@ -17,8 +17,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::Ordering;
 
 use palisade_dialects::codes;
-
-use crate::print::text::{NL, Text};
+use palisade_report::text::{NL, Text};
 
 use self::tree::{Entry, Tree, Visit};
 use super::{FOLLOW_LINKS, Input, MAX_BYTES, MAX_FILES, Walk, reason};

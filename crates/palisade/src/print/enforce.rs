@@ -3,11 +3,10 @@
 use palisade_agent::counted::{Decider, FORGED, NO_POLICY};
 use palisade_agent::state::PodState;
 use palisade_nftables::text::GUARD;
+use palisade_report::diagnostics::plural;
+use palisade_report::style::Look;
+use palisade_report::text::Text;
 use serde::Serialize;
-
-use super::diagnostics::plural;
-use super::style::Look;
-use crate::print::text::Text;
 
 /// What `enforce status --output json` prints.
 #[derive(Debug, Serialize)]

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use palisade_report::text::{NL, Text};
+
 use crate::cli::DiffArgs;
 use crate::input::{self, Input, git};
-use crate::print::text::{NL, Text};
 
 /// One side: what it is called, and what was read.
 pub struct Side {

@@ -18,10 +18,10 @@ use palisade_dialects::world::World;
 use palisade_model::cluster::Machine;
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::snapshot::Objects;
+use palisade_report::text::Text;
 
 use super::super::reservations::is_unfit;
 use crate::input::Input;
-use crate::print::text::Text;
 
 /// The texts of some paths.
 #[derive(Debug)]
@@ -115,10 +115,10 @@ impl Files {
                 .filter_map(|finding| finding.location.as_ref())
                 .map(|at| Arc::clone(&at.file))
                 .collect();
-            let texts = crate::print::diagnostics::texts(&manifests.sources);
-            let plain = crate::print::style::Look { color: false, width: 116 };
+            let texts = palisade_report::diagnostics::texts(&manifests.sources);
+            let plain = palisade_report::style::Look { color: false, width: 116 };
             look.problems.extend(
-                unfit.iter().map(|finding| crate::print::diagnostics::render(finding, &texts, plain)),
+                unfit.iter().map(|finding| palisade_report::diagnostics::render(finding, &texts, plain)),
             );
             let mut other = false;
             for name in names.iter().filter(|_| self.begun) {

@@ -5,15 +5,16 @@ use std::path::Path;
 use palisade_agent::lock::{Alone, Lock};
 use palisade_agent::state::{State, StateError, digest};
 use palisade_nftables::kernel::{Counts, InForce, Kernel, KernelError, Linux};
+use palisade_report::json;
+use palisade_report::style::Look;
+use palisade_report::text::Text;
 
 use super::super::{NO, YES};
 use super::enforcer::elements_digest;
 use crate::Outcome;
 use crate::cli::{ColorChoice, EnforceOutput, EnforceStatusArgs};
 use crate::print::enforce::{self as printer, File, Guard, GuardOwner, Rule, Status, Table};
-use crate::print::json;
-use crate::print::style::Look;
-use crate::print::text::Text;
+use crate::print::output::StreamLook;
 use crate::print::time::moment;
 
 pub fn run(arguments: &EnforceStatusArgs, color: ColorChoice) -> Result<Outcome, Text> {

@@ -8,14 +8,14 @@ use palisade_dialects::thorium::Reading;
 use palisade_model::snapshot::Objects;
 use palisade_nftables::kernel::{Kernel, KernelError, Linux};
 use palisade_nftables::text::{GUARD, TABLE};
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
 
 use super::super::{NO, YES, changes};
 use super::world::{self, World};
 use crate::Outcome;
 use crate::cli::{ColorChoice, EnforceStopArgs};
-use crate::print::style::Look;
-use crate::print::text::output::Stream;
-use crate::print::text::{NL, Text};
+use crate::print::output::{Stream, StreamLook};
 
 pub fn run(arguments: &EnforceStopArgs, color: ColorChoice) -> Result<Outcome, Text> {
     let folder = &arguments.state.folder;
