@@ -1,92 +1,98 @@
-//! What happens to a cluster: an object is there, or it is gone, or this is all there is of its kind.
+//! Events: an object was applied or deleted.
+//!
+//! ```text
+//!   files, an API server, a store ──► dialects::World ──► Event ──► engine (and whatever else follows a cluster)
+//! ```
+//!
+//! An event carries one whole object or its identity, so a consumer needs no history: applying an object twice, or deleting
+//! one that does not exist, changes nothing. Events of different objects may arrive in any order.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use palisade_model::cluster::{Endpoints, Namespace, Node, Pod, Service};
-use palisade_model::group::{Group, GroupName};
-use palisade_model::policy::{Object, Policy};
 use smol_str::SmolStr;
 
-use crate::endpoints::ENTITY;
+use crate::cluster::{Endpoints, Namespace, Node, Pod, Service};
+use crate::group::{Group, GroupName};
+use crate::policy::{Object, Policy};
 
-/// A change.
+/// A change to one object.
 #[derive(Debug, Clone)]
 #[allow(clippy::large_enum_variant, reason = "events are handed over one by one and not kept")]
 pub enum Event {
-    /// The object is there, new or changed.
+    /// The object exists with this content, new or changed.
     Apply(Item),
-    /// The object is gone, if it ever was.
+    /// The object does not exist (any more).
     Delete(Key),
 }
 
-/// An object.
+/// An object as consumers of events see it: lowered, with nothing looked up.
 #[derive(Debug, Clone)]
 pub enum Item {
-    /// A namespace.
+    /// A declared namespace.
     Namespace(Namespace),
-    /// A pod, a template that stands for pods, or an external entity.
+    /// A pod, a workload's template that stands for its pods, or an external entity.
     Pod(Pod),
     /// A node.
     Node(Node),
     /// A service.
     Service(Service),
-    /// What is behind a service: one object may list several, so it has a name of its own.
+    /// Addresses behind a service. The name distinguishes the objects that list addresses of the same service.
     Endpoints(SmolStr, Endpoints),
-    /// A policy.
+    /// A policy of any dialect.
     Policy(Policy),
-    /// A tier with its priority.
+    /// A tier and its priority.
     Tier(SmolStr, u8),
-    /// A group.
+    /// A group that policies refer to.
     Group(Group),
-    /// What a DNS name stands for.
+    /// A DNS name and the addresses it resolves to.
     Name(SmolStr, Vec<IpAddr>),
 }
 
-/// The identity of an object.
+/// The identity of an [`Item`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
-    /// A namespace, by name.
+    /// A namespace's name.
     Namespace(SmolStr),
-    /// A pod: namespace, name, and where it is no pod what it is: the kind of a template, or `ExternalEntity`.
+    /// Namespace, name and [`Pod::variant`].
     Pod(SmolStr, SmolStr, Option<SmolStr>),
-    /// A node, by name.
+    /// A node's name.
     Node(SmolStr),
-    /// A service: namespace and name.
+    /// Namespace and name of a service.
     Service(SmolStr, SmolStr),
-    /// What is behind a service: namespace, service, name.
+    /// Namespace, service, and the name of the object that lists the addresses.
     Endpoints(SmolStr, SmolStr, SmolStr),
     /// A policy.
     Policy(PolicyKey),
-    /// A tier, by name.
+    /// A tier's name.
     Tier(SmolStr),
-    /// A group.
+    /// A group, namespaced or cluster-wide.
     Group(GroupName),
     /// A DNS name.
     Name(SmolStr),
 }
 
-/// The identity of a policy.
+/// The identity of a policy. The version is no part of it: an API serves the same object in several versions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PolicyKey {
-    /// The API group.
+    /// The API group; empty for the core and for dialects without groups.
     pub group: SmolStr,
-    /// The kind.
+    /// The kind, e.g. `NetworkPolicy`.
     pub kind: SmolStr,
     /// The namespace; `None` for cluster-wide policies.
     pub namespace: Option<SmolStr>,
-    /// The name.
+    /// The object's name.
     pub name: SmolStr,
 }
 
 // === impl Item ===
 
 impl Item {
-    /// Its identity.
+    /// Returns the identity of the object.
     pub fn key(&self) -> Key {
         match self {
             Item::Namespace(namespace) => Key::Namespace(namespace.name.clone()),
-            Item::Pod(pod) => Key::Pod(pod.namespace.clone(), pod.name.clone(), sort(pod)),
+            Item::Pod(pod) => Key::Pod(pod.namespace.clone(), pod.name.clone(), pod.variant()),
             Item::Node(node) => Key::Node(node.name.clone()),
             Item::Service(service) => Key::Service(service.namespace.clone(), service.name.clone()),
             Item::Endpoints(name, endpoints) => {
@@ -98,11 +104,6 @@ impl Item {
             Item::Name(name, _) => Key::Name(name.clone()),
         }
     }
-}
-
-/// What tells a template or an external entity from a pod of the same name.
-pub(crate) fn sort(pod: &Pod) -> Option<SmolStr> {
-    pod.stand_in.clone().or_else(|| pod.external.then(|| SmolStr::new_static(ENTITY)))
 }
 
 // === impl PolicyKey ===
