@@ -50,26 +50,29 @@ pub enum Item {
 }
 
 /// The identity of an [`Item`].
+///
+/// The order of the variants is the order to apply many objects in: what a kind refers to comes before it. Any other order
+/// gives the same result with more work, because a policy is resolved again whenever its tier or group changes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// A namespace's name.
     Namespace(SmolStr),
-    /// Namespace, name and [`Pod::variant`].
-    Pod(SmolStr, SmolStr, Option<SmolStr>),
     /// A node's name.
     Node(SmolStr),
+    /// A tier's name.
+    Tier(SmolStr),
     /// Namespace and name of a service.
     Service(SmolStr, SmolStr),
     /// Namespace, service, and the name of the object that lists the addresses.
     Endpoints(SmolStr, SmolStr, SmolStr),
-    /// A policy.
-    Policy(PolicyKey),
-    /// A tier's name.
-    Tier(SmolStr),
     /// A group, namespaced or cluster-wide.
     Group(GroupName),
     /// A DNS name.
     Name(SmolStr),
+    /// Namespace, name and [`Pod::variant`].
+    Pod(SmolStr, SmolStr, Option<SmolStr>),
+    /// A policy.
+    Policy(PolicyKey),
 }
 
 /// The identity of a policy. The version is no part of it: an API serves the same object in several versions.

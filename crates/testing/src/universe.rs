@@ -275,7 +275,7 @@ fn between((from, sources): &End, (to, destinations): &End, traffic: Traffic) ->
     both.map(|(source, destination)| flow(Some(source), Some(destination))).collect()
 }
 
-/// The cluster as what a live index is told of: every object but those that it has no event for.
+/// Returns the objects that events exist for: all but workloads and entrances.
 pub fn items(objects: Objects) -> Vec<palisade_model::event::Item> {
     use palisade_model::event::Item;
     let Objects {
