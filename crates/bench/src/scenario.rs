@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use palisade_engine::{Event, Item};
 use palisade_model::cluster::{ContainerPort, Namespace, Pod};
+use palisade_model::event::{Event, Item};
 use palisade_model::label::{Labels, Selector};
 use palisade_model::policy::{
     Action, Dialect, Direction, Isolation, Namespaces, Object, Peer, Peers, Placement, PodSet, Policy,

@@ -226,7 +226,7 @@ pub fn convert(world: &World, originals: &Originals, request: &Request) -> Resul
 fn read_back(world: &World, attempt: &Attempt) -> Result<Objects, Failure> {
     let mut after = world.clone();
     let delete = |world: &mut World, key: &Key| {
-        world.delete(Some(&key.group), &key.kind, key.namespace.as_deref(), &key.name);
+        world.remove(Some(&key.group), &key.kind, key.namespace.as_deref(), &key.name);
     };
     let gone: Vec<Key> = attempt.replaced.iter().map(|object| originals::key(object)).collect();
     // A namespace is more than its annotation, and Thorium's documents describe tools too: their policies alone go.

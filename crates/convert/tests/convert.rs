@@ -48,7 +48,7 @@ impl Given {
     fn load(&mut self, source: &Source) {
         let mut fresh = World::default();
         load(source, &Limits::default(), &mut fresh, &mut Vec::new());
-        fresh.iter().cloned().for_each(|loaded| drop(self.world.apply(loaded)));
+        fresh.iter().cloned().for_each(|loaded| self.world.insert(loaded));
         for node in documents(source, &Limits::default()).flatten() {
             self.originals.add(source, &node);
         }
@@ -77,7 +77,7 @@ impl Given {
     fn with(&self, converted: &Converted) -> Given {
         let mut after = self.clone();
         for gone in converted.replaced.iter().filter(|object| !object.group.is_empty()) {
-            after.world.delete(Some(&gone.group), &gone.kind, gone.namespace.as_deref(), &gone.name);
+            after.world.remove(Some(&gone.group), &gone.kind, gone.namespace.as_deref(), &gone.name);
         }
         after.load(&Source::new("converted.yaml", written::yaml(&converted.objects)));
         after
@@ -109,19 +109,19 @@ fn each_step(suite: &str, mut with: impl FnMut(&str, &Given, &[Expectation], &Op
         for node in &nodes {
             let Some(Ok(Test::Policy(test))) = read(&source, node) else { continue };
             let mut given = Given::default();
-            given.world.thorium = test.thorium.unwrap_or_default();
+            given.world.read_thorium_as(test.thorium.unwrap_or_default());
             test.world.iter().for_each(|path| given.path(&folder.join(path.as_str())));
             for (index, step) in test.steps.iter().enumerate() {
                 step.apply_files.iter().for_each(|path| given.path(&folder.join(path.as_str())));
                 for object in step.apply {
                     let mut fresh = World::default();
                     load_object(&source, object, &mut fresh, &mut Vec::new());
-                    fresh.iter().cloned().for_each(|loaded| drop(given.world.apply(loaded)));
+                    fresh.iter().cloned().for_each(|loaded| given.world.insert(loaded));
                     given.originals.add(&source, object);
                 }
                 for gone in &step.delete {
                     let namespace = gone.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
-                    given.world.delete(gone.group.as_deref(), &gone.kind, Some(namespace), &gone.name);
+                    given.world.remove(gone.group.as_deref(), &gone.kind, Some(namespace), &gone.name);
                 }
                 with(&format!("{} {index}", test.name), &given, &step.expect, &test.options);
             }

@@ -18,7 +18,6 @@ use smallvec::SmallVec;
 use crate::Engine;
 use crate::delta::{Content, RuleEffect, RuleId, SetId};
 use crate::endpoints::{NONE, number};
-use crate::event::sort;
 use crate::rows::{PeerSets, Row};
 
 /// How much there is of everything.
@@ -76,7 +75,7 @@ impl Engine {
 
     /// The place of a pod, for a flow.
     pub fn pod_at(&self, pod: &Pod) -> Option<usize> {
-        self.endpoints.find(&pod.namespace, &pod.name, sort(pod).as_deref()).map(|at| at as usize)
+        self.endpoints.find(&pod.namespace, &pod.name, pod.variant().as_deref()).map(|at| at as usize)
     }
 
     /// The place of a service, for a flow.

@@ -152,7 +152,8 @@ mod tests {
     };
 
     use super::*;
-    use crate::{Engine, Event, Item};
+    use crate::Engine;
+    use palisade_model::event::{Event, Item};
 
     fn pod(name: usize) -> Event {
         let labels = Labels::new([("app".into(), "web".into())]);

@@ -21,12 +21,12 @@ use crate::arena::Arena;
 use crate::carried::Carried;
 use crate::delta::{self, Directions, Origin, PolicyId, RuleEffect, RuleId, RuleOrigin, SetId};
 use crate::endpoints::NONE;
-use crate::event::PolicyKey;
 use crate::expand::Made;
 use crate::rows::{PeerSets, Row};
 use crate::sets::{Counts, Sets, count};
 use crate::shapes::Few;
 use crate::table::{References as ReferenceTable, Table};
+use palisade_model::event::PolicyKey;
 
 /// All policies.
 #[derive(Debug, Default)]

@@ -10,8 +10,8 @@
 mod walk;
 mod world;
 
-use palisade_engine::{Item, Key};
 use palisade_model::cluster::{Namespace, Pod};
+use palisade_model::event::{Item, Key};
 use palisade_model::flow::Flow;
 use palisade_model::label::Selector;
 use palisade_model::policy::{

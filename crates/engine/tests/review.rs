@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use palisade_engine::delta::{Content, Part};
 use palisade_engine::feed::Feed;
-use palisade_engine::{Change, Delta, Engine, Event, Item};
+use palisade_engine::{Change, Delta, Engine};
 use palisade_model::cluster::{Pod, Service};
+use palisade_model::event::{Event, Item};
 use palisade_model::flow::Who;
 use palisade_model::group::Members;
 use palisade_model::label::{Operator, Requirement, Selector};

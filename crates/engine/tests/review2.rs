@@ -10,8 +10,9 @@ mod world;
 use std::sync::Arc;
 
 use palisade_engine::view::View;
-use palisade_engine::{Change, Engine, Event, Item};
+use palisade_engine::{Change, Engine};
 use palisade_model::cluster::{ContainerPort, Node, Pod, Service, ServiceKind};
+use palisade_model::event::{Event, Item};
 use palisade_model::flow::{Flow, Who};
 use palisade_model::label::{Operator, Requirement, Selector};
 use palisade_model::options::Options;

@@ -27,7 +27,7 @@ pub struct Namespace {
 
 /// A pod, what stands for the pods of a workload's template, or an external entity: a machine outside the cluster that
 /// policies can select.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pod {
     /// Its namespace.
     pub namespace: SmolStr,
@@ -82,7 +82,7 @@ pub struct Owner {
 }
 
 /// A Deployment, StatefulSet, Job and so on, with the pod its template describes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workload {
     /// Its kind.
     pub kind: SmolStr,
@@ -215,6 +215,16 @@ pub struct Endpoints {
 // === impl Pod ===
 
 impl Pod {
+    /// The variant of external entities, beside the kinds of workloads that templates have.
+    pub const EXTERNAL_ENTITY: &'static str = "ExternalEntity";
+
+    /// Returns what distinguishes this endpoint from a pod of the same namespace and name: the kind of the workload whose
+    /// template it is, or [`Pod::EXTERNAL_ENTITY`]; `None` for a pod. A Deployment, an ExternalEntity and a pod may share a
+    /// name, so it is part of the identity.
+    pub fn variant(&self) -> Option<SmolStr> {
+        self.stand_in.clone().or_else(|| self.external.then(|| SmolStr::new_static(Pod::EXTERNAL_ENTITY)))
+    }
+
     /// The number of the port with this name and protocol: the first one, as the kubelet and kube-proxy take it.
     pub fn named_port(&self, name: &str, protocol: Protocol) -> Option<u16> {
         named_port(&self.ports, name, protocol)

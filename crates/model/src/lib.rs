@@ -18,6 +18,7 @@ pub mod cluster;
 pub mod diagnostic;
 pub mod entrance;
 pub mod evaluate;
+pub mod event;
 pub mod flow;
 pub mod group;
 pub mod label;

@@ -19,7 +19,7 @@ pub use carried::{IcmpMatch, Layer7, PortMatch, TrafficMatch, TrafficMatches};
 pub use endpoints::{DomainName, Namespaces, Peer, Peers, PodSet, ServiceName, Subject};
 
 /// One policy object, lowered.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     /// Which object it is.
     pub object: Arc<Object>,
@@ -125,7 +125,7 @@ pub enum Action {
 }
 
 /// Endpoints that may do only what some rule allows, in one direction.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Isolation {
     /// Whom.
     pub subjects: Arc<[Subject]>,
@@ -134,7 +134,7 @@ pub struct Isolation {
 }
 
 /// One rule.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     /// For which direction.
     pub direction: Direction,

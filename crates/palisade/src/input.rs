@@ -89,7 +89,7 @@ pub fn read(paths: &[String]) -> Input {
 /// Puts the objects of all texts together.
 pub fn world(input: &mut Input, thorium: impl Into<Reading>) -> World {
     let mut world = World::default();
-    world.thorium = thorium.into();
+    world.read_thorium_as(thorium.into());
     let limits = Limits::default();
     for source in &input.sources {
         load(source, &limits, &mut world, &mut input.found);

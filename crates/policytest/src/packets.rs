@@ -173,7 +173,7 @@ fn packet_test(
         Err(diagnostic) => return Ok(Err(diagnostic)),
     };
     let mut world = base.0.clone();
-    world.thorium = test.thorium.unwrap_or(worlds.settings.thorium);
+    world.read_thorium_as(test.thorium.unwrap_or(worlds.settings.thorium));
     let mut cases = Vec::new();
     for (index, step) in test.steps.iter().enumerate() {
         let name = step.name.as_ref().map_or_else(|| format!("step {}", index + 1), ToString::to_string);

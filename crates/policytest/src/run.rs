@@ -217,7 +217,7 @@ fn policy_test(
 ) -> Result<Vec<Case>, Box<Diagnostic>> {
     let base = worlds.get(source, &test.world, &test.at)?;
     let mut world = base.0.clone();
-    world.thorium = test.thorium.unwrap_or(worlds.settings.thorium);
+    world.read_thorium_as(test.thorium.unwrap_or(worlds.settings.thorium));
     let mut engine = worlds.settings.engine.then(Engine::default);
     let mut known = BTreeSet::new();
     let mut cases = Vec::new();
@@ -267,7 +267,7 @@ pub(super) fn change(
         let mut fresh = World::default();
         worlds.load(source, path, &step.at, &mut fresh, &mut case.notes)?;
         for loaded in fresh.iter().cloned() {
-            world.apply(loaded);
+            world.insert(loaded);
         }
     }
     for node in step.apply {
@@ -283,12 +283,12 @@ pub(super) fn change(
         }
         case.notes.append(&mut found);
         for loaded in fresh.iter().cloned() {
-            world.apply(loaded);
+            world.insert(loaded);
         }
     }
     for gone in &step.delete {
         let namespace = gone.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
-        if !world.delete(gone.group.as_deref(), &gone.kind, Some(namespace), &gone.name) {
+        if !world.remove(gone.group.as_deref(), &gone.kind, Some(namespace), &gone.name) {
             let what = format!("delete {} {}", gone.kind, gone.name);
             case.failures.push(failure(&what, "an object of that name", "there is none", &gone.at));
         }

@@ -275,10 +275,9 @@ fn between((from, sources): &End, (to, destinations): &End, traffic: Traffic) ->
     both.map(|(source, destination)| flow(Some(source), Some(destination))).collect()
 }
 
-/// The cluster as what a live index is told of: every object but those that it has no event for.
-#[cfg(feature = "engine")]
-pub fn items(objects: Objects) -> Vec<palisade_engine::Item> {
-    use palisade_engine::Item;
+/// Returns the objects that events exist for: all but workloads and entrances.
+pub fn items(objects: Objects) -> Vec<palisade_model::event::Item> {
+    use palisade_model::event::Item;
     let Objects {
         namespaces,
         pods,

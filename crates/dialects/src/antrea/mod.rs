@@ -36,7 +36,7 @@ use crate::object::{Header, Kind, Lowered};
 use crate::source::tree::Node;
 
 pub use self::defaults::rule_name;
-pub use self::tiers::{tier_name, tiers};
+pub use self::tiers::{TierIndex, tier_name, tiers};
 
 /// The API group of today.
 pub const GROUP: &str = "crd.antrea.io";

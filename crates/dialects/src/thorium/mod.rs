@@ -30,7 +30,7 @@ mod types;
 pub use assemble::assemble;
 pub use default_base::NAME as DEFAULT_BASE;
 pub use document::{Config, Part, RulesFile, THORIUM_CLUSTER, read, read_base, read_request, read_rules};
-pub use lower::{IMAGE_KIND, extend, instance as instance_of, lower};
+pub use lower::{IMAGE_KIND, extend, instance as instance_of, is_related, lower};
 pub use policy::Reading;
 pub use shape::{INSTANCE_KIND, Shape};
 

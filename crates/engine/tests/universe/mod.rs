@@ -6,9 +6,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use palisade_engine::Item;
 use palisade_model::address::Block;
 use palisade_model::cluster::{ContainerPort, Namespace, Node, Pod, Service, ServiceKind};
+use palisade_model::event::Item;
 use palisade_model::group::{Group, GroupName, Members};
 use palisade_model::label::{Labels, Selector};
 use palisade_model::policy::{

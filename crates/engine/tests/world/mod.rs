@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use palisade_engine::view::View;
-use palisade_engine::{Delta, Engine, Event, Item, Key};
+use palisade_engine::{Delta, Engine};
 use palisade_model::evaluate::evaluate;
+use palisade_model::event::{Event, Item, Key};
 use palisade_model::flow::{Flow, Who};
 use palisade_model::options::{HostNetworkPods, Options, SelfTraffic};
 use palisade_model::policy::Action;

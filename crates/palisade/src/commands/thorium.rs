@@ -224,6 +224,6 @@ fn one(shape: Shape, source: &Source, node: &Node<'_>, world: &mut World, found:
     }
     // Once more for what documents say about each other; what they say alone has been reported.
     if let Some(loaded) = read(shape, source, node, &mut Vec::new()) {
-        world.apply(loaded);
+        world.insert(loaded);
     }
 }

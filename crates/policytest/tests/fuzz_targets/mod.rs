@@ -98,7 +98,7 @@ pub fn thorium(data: &[u8]) {
     let (farm, source) = (Source::new("farm.yaml", FARM), Source::new("f.yaml", text));
     for reading in [Reading::Document, Reading::Program] {
         let (mut world, mut found) = (cluster().clone(), Vec::new());
-        world.thorium = reading;
+        world.read_thorium_as(reading);
         palisade_dialects::load::load(&farm, &Limits::default(), &mut world, &mut Vec::new());
         palisade_dialects::load::load(&source, &Limits::default(), &mut world, &mut found);
         found.extend(world.review());

@@ -214,7 +214,7 @@ impl Files {
             return manifests(sources.into_iter(), self.thorium);
         }
         let (mut world, mut found) = (World::default(), Vec::new());
-        world.thorium = self.thorium;
+        world.read_thorium_as(self.thorium);
         for file in &mut read {
             found.extend(file.found.iter().cloned());
             for object in &file.objects {
@@ -266,7 +266,7 @@ impl Manifests {
 /// What these texts say together.
 pub fn manifests<'s>(sources: impl Iterator<Item = &'s Arc<Source>>, thorium: Reading) -> Manifests {
     let (mut world, mut found) = (World::default(), Vec::new());
-    world.thorium = thorium;
+    world.read_thorium_as(thorium);
     let sources: Vec<Arc<Source>> = sources.cloned().collect();
     for source in &sources {
         load(source, &Limits::default(), &mut world, &mut found);

@@ -10,9 +10,10 @@ use palisade_agent::source::Source as Origin;
 use palisade_agent::state::{FileState, PodState, State, VERSION, digest};
 use palisade_dialects::source::tree::Source;
 use palisade_dialects::thorium::Reading;
+use palisade_engine::Engine;
 use palisade_engine::delta::Delta;
 use palisade_engine::view::View;
-use palisade_engine::{Engine, Key};
+use palisade_model::event::Key;
 use palisade_model::snapshot::{Objects, Snapshot};
 
 use super::files::{Manifests, manifests};
