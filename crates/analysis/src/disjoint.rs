@@ -4,14 +4,14 @@
 //! the question exactly and costs more.
 
 use palisade_model::cluster::NAMESPACE_NAME_LABEL;
-use palisade_model::label::{Operator, Selector};
+use palisade_model::label::Selector;
 use palisade_model::policy::{Namespaces, PodSet, Subject};
 
 /// Returns whether no endpoint can be subject to both. `false` means only that this does not show in their selectors.
 pub fn are_disjoint(a: &Subject, b: &Subject) -> bool {
     match (a, b) {
         (Subject::Pods(a), Subject::Pods(b)) => disjoint_pods(a, b),
-        (Subject::Nodes(a), Subject::Nodes(b)) => disjoint_selectors(a, b),
+        (Subject::Nodes(a), Subject::Nodes(b)) => a.is_disjoint(b),
         (Subject::Service(a), Subject::Service(b)) => a != b,
         (Subject::Group { .. }, _) | (_, Subject::Group { .. }) => false,
         _ => true,
@@ -21,27 +21,12 @@ pub fn are_disjoint(a: &Subject, b: &Subject) -> bool {
 fn disjoint_pods(a: &PodSet, b: &PodSet) -> bool {
     let namespaces = match (&a.namespaces, &b.namespaces) {
         (Namespaces::Named(a), Namespaces::Named(b)) => a != b,
-        (Namespaces::Matching(a), Namespaces::Matching(b)) => disjoint_selectors(a, b),
+        (Namespaces::Matching(a), Namespaces::Matching(b)) => a.is_disjoint(b),
         (Namespaces::Named(name), Namespaces::Matching(selector))
         | (Namespaces::Matching(selector), Namespaces::Named(name)) => {
-            disjoint_selectors(selector, &Selector::label(NAMESPACE_NAME_LABEL, name))
+            selector.is_disjoint(&Selector::label(NAMESPACE_NAME_LABEL, name))
         }
         _ => false,
     };
-    namespaces || disjoint_selectors(&a.pods, &b.pods)
-}
-
-/// Returns whether no labels satisfy both, judged by pairs of requirements on one key.
-fn disjoint_selectors(a: &Selector, b: &Selector) -> bool {
-    a.requirements().iter().any(|x| {
-        b.requirements().iter().filter(|y| x.key == y.key).any(|y| match (&x.operator, &y.operator) {
-            (Operator::In(a), Operator::In(b)) => !a.iter().any(|value| b.contains(value)),
-            (Operator::In(a), Operator::NotIn(b)) | (Operator::NotIn(b), Operator::In(a)) => {
-                a.iter().all(|value| b.contains(value))
-            }
-            (Operator::In(_) | Operator::Exists, Operator::DoesNotExist)
-            | (Operator::DoesNotExist, Operator::In(_) | Operator::Exists) => true,
-            _ => false,
-        })
-    })
+    namespaces || a.pods.is_disjoint(&b.pods)
 }

@@ -176,17 +176,17 @@ impl<'a> Asked<'a> {
         let isolated = own().any(|set| set.isolated[self.direction as usize] > 0);
         let rows = own().flat_map(|set| &set.allows).map(|row| &self.engine.rows[*row].row);
         let allows = rows.filter(|row| row.directions.contains(self.direction));
-        self.decide(ids(), isolated, allows)
+        self.decide(&ids(), isolated, allows)
     }
 
     /// Decides for a node or a service, which NetworkPolicies do not apply to.
     fn beyond_pods(&self, sets: &[SetId]) -> Verdict {
-        self.decide(sets.iter().copied(), false, std::iter::empty())
+        self.decide(&sets.iter().copied(), false, std::iter::empty())
     }
 
     fn decide(
         &self,
-        sets: impl Iterator<Item = SetId> + Clone,
+        sets: &(impl Iterator<Item = SetId> + Clone),
         isolated: bool,
         allows: impl Iterator<Item = &'a Row>,
     ) -> Verdict {
