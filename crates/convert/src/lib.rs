@@ -35,6 +35,7 @@ mod upstream;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use palisade_analysis::diff::{self, Counterexample, Proof};
 use palisade_dialects::load::load;
 use palisade_dialects::object::{Key, dialect_of};
 use palisade_dialects::source::Limits;
@@ -49,7 +50,6 @@ use thiserror::Error;
 pub use originals::Originals;
 
 use conversion::{Attempt, Conversion};
-use palisade_analysis::diff::{self, Counterexample, Proof};
 use speech::Findings;
 
 /// The dialect to say it in.

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use palisade_analysis::disjoint::are_disjoint;
 use palisade_dialects::kubernetes::write::rules as write;
 use palisade_dialects::written::Written;
 use palisade_model::label::Selector;
@@ -21,7 +22,6 @@ use super::order::{Concerned, Place};
 use super::speech::{Said, Speech, Taken, distinct};
 use super::union::{DIRECTIONS, counts, covers};
 use super::{codes, ends, lists};
-use palisade_analysis::disjoint::are_disjoint;
 
 const GROUP: &str = "networking.k8s.io";
 const KIND: &str = "NetworkPolicy";

@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use palisade_analysis::disjoint::are_disjoint;
 use palisade_dialects::written::Written;
 use palisade_model::policy::{Dialect, Direction, Placement, Policy, Priority, Rule, Subject};
 use palisade_model::snapshot::Stage;
@@ -17,7 +18,6 @@ use super::conversion::{Conversion, Origin};
 use super::numbers::Wanted;
 use super::speech::{Said, Speech};
 use super::{codes, ends, union};
-use palisade_analysis::disjoint::are_disjoint;
 
 /// Subjects that are compared with others, in all.
 const MOST_COMPARED: usize = 20_000_000;

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use palisade_analysis::disjoint::are_disjoint;
 use palisade_model::policy::{Direction, Isolation, Placement, Rule, Subject};
 use palisade_model::snapshot::Stage;
 
@@ -14,7 +15,6 @@ use super::conversion::Conversion;
 use super::numbers::Wanted;
 use super::order::{Line, Piece, Place, Slot, Tongue, pieces, side_by_side};
 use super::speech::Speech;
-use palisade_analysis::disjoint::are_disjoint;
 
 /// What a rule of a policy that adds up is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

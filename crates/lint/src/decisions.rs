@@ -6,6 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use palisade_analysis::reach::cells::{CellId, Cells};
+use palisade_analysis::reach::cuts::Cuts;
+use palisade_analysis::reach::decisions::{Combination, Ends, Meeting};
+use palisade_analysis::reach::traffics::{TrafficId, Traffics};
+use palisade_analysis::reach::{Decider, Reach, RuleAt};
 use palisade_model::address::Family;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::flow::Party;
@@ -18,11 +23,6 @@ use palisade_model::resolve;
 use palisade_model::snapshot::{Snapshot, Stage};
 
 use super::about;
-use palisade_analysis::reach::cells::{CellId, Cells};
-use palisade_analysis::reach::cuts::Cuts;
-use palisade_analysis::reach::decisions::{Combination, Ends, Meeting};
-use palisade_analysis::reach::traffics::{TrafficId, Traffics};
-use palisade_analysis::reach::{Decider, Reach, RuleAt};
 
 /// Not everything was looked at.
 pub static TOO_MUCH: Code = Code {

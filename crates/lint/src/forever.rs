@@ -10,6 +10,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use palisade_analysis::reach::RuleAt;
+use palisade_analysis::reach::decisions::carried_anywhere;
+use palisade_analysis::reach::traffics::{TrafficId, Traffics};
+use palisade_analysis::space::{Bits, Predicate, Space};
 use palisade_model::address::{Block, Family};
 use palisade_model::policy::{Action, Namespaces, Peer, Peers, PodSet, Rule, Subject};
 use palisade_model::ranges::Ranges;
@@ -18,10 +22,6 @@ use palisade_model::snapshot::{Snapshot, Stage};
 use smol_str::SmolStr;
 
 use super::decisions::Decisions;
-use palisade_analysis::reach::RuleAt;
-use palisade_analysis::reach::decisions::carried_anywhere;
-use palisade_analysis::reach::traffics::{TrafficId, Traffics};
-use palisade_analysis::space::{Bits, Predicate, Space};
 
 /// Asks about one rule after the other.
 pub(super) struct Forever {

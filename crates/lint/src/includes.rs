@@ -1,12 +1,12 @@
 //! Whether one rule of the NetworkPolicy stage allows all that another does, for pods that could exist and all addresses.
 
+use palisade_analysis::reach::decisions::carried_anywhere;
+use palisade_analysis::space::{Answer, Predicate, Space};
 use palisade_model::address::Block;
 use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, Rule, Subject, TrafficMatches};
 use palisade_model::ranges::Ranges;
 
 use super::decisions::Decisions;
-use palisade_analysis::reach::decisions::carried_anywhere;
-use palisade_analysis::space::{Answer, Predicate, Space};
 
 /// Whether `outer` allows whatever `inner` allows. `false` where it does not, or where that cannot be told.
 pub(super) fn includes(decisions: &mut Decisions<'_>, space: &Space, outer: &Rule, inner: &Rule) -> bool {

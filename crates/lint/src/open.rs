@@ -7,6 +7,9 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
+use palisade_analysis::reach::RuleAt;
+use palisade_analysis::reach::cells::CellId;
+use palisade_analysis::reach::traffics::TrafficId;
 use palisade_model::address::Block;
 use palisade_model::diagnostic::{Code, Diagnostic, Location, Severity};
 use palisade_model::policy::{Action, Direction, Peer, Peers, Placement, Rule};
@@ -17,9 +20,6 @@ use palisade_model::traffic::Protocol;
 
 use super::about_rule;
 use super::decisions::Decisions;
-use palisade_analysis::reach::RuleAt;
-use palisade_analysis::reach::cells::CellId;
-use palisade_analysis::reach::traffics::TrafficId;
 
 /// In.
 pub static OPEN_INGRESS: Code = Code {

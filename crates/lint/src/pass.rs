@@ -1,13 +1,13 @@
 //! Pass rules with nothing behind them.
 
+use palisade_analysis::reach::traffics::Traffics;
+use palisade_analysis::reach::{Decider, RuleAt};
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::policy::Action;
 use palisade_model::snapshot::Stage;
 
 use super::about_rule;
 use super::decisions::{Decisions, Facts};
-use palisade_analysis::reach::traffics::Traffics;
-use palisade_analysis::reach::{Decider, RuleAt};
 
 /// The code.
 pub static LEADS_NOWHERE: Code = Code {

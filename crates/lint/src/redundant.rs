@@ -6,6 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use palisade_analysis::reach::traffics::Traffics;
+use palisade_analysis::reach::{Decider, RuleAt};
+use palisade_analysis::space::{Answer, Predicate, Space};
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::matching::Endpoint;
 use palisade_model::policy::{
@@ -16,9 +19,6 @@ use palisade_model::snapshot::Stage;
 use super::decisions::Decisions;
 use super::includes::{includes, is_absolute};
 use super::{about, about_rule, pods_under};
-use palisade_analysis::reach::traffics::Traffics;
-use palisade_analysis::reach::{Decider, RuleAt};
-use palisade_analysis::space::{Answer, Predicate, Space};
 
 /// A rule.
 pub static REDUNDANT_RULE: Code = Code {

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeSet;
 
+use palisade_analysis::reach::decisions::Meeting;
+use palisade_analysis::reach::traffics::{TrafficId, Traffics};
+use palisade_analysis::reach::{Decider, RuleAt};
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::policy::{Action, Direction};
 
 use super::about_rule;
 use super::decisions::Decisions;
-use palisade_analysis::reach::decisions::Meeting;
-use palisade_analysis::reach::traffics::{TrafficId, Traffics};
-use palisade_analysis::reach::{Decider, RuleAt};
 
 /// The code.
 pub static REFUSED: Code = Code {

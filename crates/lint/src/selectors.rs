@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use palisade_analysis::space::never_matches;
 use palisade_model::cluster::{NAMESPACE_NAME_LABEL, Service};
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::label::{Operator, Requirement};
@@ -13,7 +14,6 @@ use palisade_model::resolve::GroupMember;
 use palisade_model::snapshot::Snapshot;
 
 use super::{about, about_rule, is_known, pods, pods_of};
-use palisade_analysis::space::never_matches;
 
 /// The subject.
 pub static SELECTS_NOTHING: Code = Code {

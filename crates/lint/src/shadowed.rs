@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use palisade_analysis::reach::traffics::Traffics;
+use palisade_analysis::reach::{Decider, RuleAt};
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::policy::{Action, Placement};
 use palisade_model::snapshot::Stage;
@@ -9,8 +11,6 @@ use palisade_model::snapshot::Stage;
 use super::about_rule;
 use super::decisions::{Decisions, are_opposite};
 use super::forever::Forever;
-use palisade_analysis::reach::traffics::Traffics;
-use palisade_analysis::reach::{Decider, RuleAt};
 
 /// Dead.
 pub static SHADOWED: Code = Code {

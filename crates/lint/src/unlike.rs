@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
+use palisade_analysis::map::{Level, workloads};
 use palisade_model::address::Family;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity, Subject};
 use palisade_model::label::Labels;
 
 use super::decisions::Decisions;
 use super::is_visible;
-use palisade_analysis::map::{Level, workloads};
 
 /// The code.
 pub static UNLIKE: Code = Code {

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use palisade_analysis::map::{Level, Workload, workloads};
+use palisade_analysis::reach::cells::CellId;
+use palisade_analysis::reach::decisions::somewhere;
 use palisade_model::address::Family;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity, Subject};
 use palisade_model::policy::Direction;
@@ -10,9 +13,6 @@ use palisade_model::traffic::{Protocol, Traffic};
 
 use super::decisions::Decisions;
 use super::is_visible;
-use palisade_analysis::map::{Level, Workload, workloads};
-use palisade_analysis::reach::cells::CellId;
-use palisade_analysis::reach::decisions::somewhere;
 
 /// The code.
 pub static UNPROTECTED: Code = Code {
