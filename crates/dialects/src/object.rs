@@ -38,7 +38,7 @@ pub struct Kind {
 }
 
 /// What an object becomes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Lowered {
     /// A namespace, with the policy its annotation makes (2016).
     Namespace(Namespace, Option<Policy>),
@@ -101,7 +101,7 @@ pub struct Key {
 }
 
 /// An object that was read.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
     /// Which object.
     pub key: Key,
@@ -388,6 +388,40 @@ impl Kind {
 impl std::fmt::Debug for Kind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Kind({} {})", self.api_version(), self.kind)
+    }
+}
+
+// === impl Loaded ===
+
+/// A pod or an external entity that no manifest declares.
+impl From<Pod> for Loaded {
+    fn from(pod: Pod) -> Self {
+        let kind = if pod.external { &antrea::EXTERNAL_ENTITY } else { &cluster::pod::POD };
+        let (namespace, name) = (Some(pod.namespace.clone()), pod.name.clone());
+        Loaded::unwritten(kind, namespace, name, pod.at.clone(), Lowered::Pod(pod))
+    }
+}
+
+/// A node that no manifest declares.
+impl From<ClusterNode> for Loaded {
+    fn from(node: ClusterNode) -> Self {
+        let (name, at) = (node.name.clone(), node.at.clone());
+        Loaded::unwritten(&cluster::node::NODE, None, name, at, Lowered::Node(node))
+    }
+}
+
+impl Loaded {
+    fn unwritten(
+        kind: &Kind,
+        namespace: Option<SmolStr>,
+        name: SmolStr,
+        at: Option<Location>,
+        lowered: Lowered,
+    ) -> Loaded {
+        let key = Key { group: kind.group.into(), kind: kind.kind.into(), namespace, name };
+        // Nothing reports about an object that was not read, so that its location is never shown.
+        let at = at.unwrap_or_else(|| Location { file: "".into(), line: 1, column: 1, width: 1 });
+        Loaded { key, lowered, at, places: Vec::new() }
     }
 }
 

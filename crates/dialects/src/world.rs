@@ -22,7 +22,7 @@ mod stand_ins;
 /// A set of objects, and the events that lead from one set to the next.
 ///
 /// ```text
-///   apply, delete ─────────────► events of this change
+///   apply, delete, reset ──────► events of this change
 ///   insert, add, remove … ─► events() ─► events of all changes since the last call
 /// ```
 ///
@@ -154,7 +154,28 @@ impl World {
         self.thorium
     }
 
+    /// Makes the world hold exactly these objects, of equal ones the last, and returns what that changes. For a source
+    /// that lists everything, as a folder does; objects that are equal to those here cause no events and are not copied.
+    pub fn reset<'l>(&mut self, objects: impl IntoIterator<Item = &'l Loaded>) -> Vec<Event> {
+        let listed: BTreeMap<&Key, &Loaded> =
+            objects.into_iter().map(|loaded| (&loaded.key, loaded)).collect();
+        let gone: Vec<Key> = self.objects.keys().filter(|key| !listed.contains_key(key)).cloned().collect();
+        for key in &gone {
+            self.remove_key(key);
+        }
+        for (key, loaded) in listed {
+            if self.get(key) != Some(loaded) {
+                self.put(loaded.clone());
+            }
+        }
+        self.events()
+    }
+
     fn put(&mut self, loaded: Loaded) {
+        // A source may list what it listed before.
+        if self.emitted.is_some() && self.get(&loaded.key) == Some(&loaded) {
+            return;
+        }
         let key = loaded.key.clone();
         let before = self.objects.insert(key.clone(), loaded);
         if let Some(emitted) = &mut self.emitted {

@@ -1,6 +1,8 @@
 //! Events of a world, one object at a time: whatever the order and the history, they lead to the same state as everything at
 //! once.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -59,8 +61,7 @@ impl Followed {
 
     /// Compares the items with those of a world that emits everything at once.
     fn check_items(&self, when: &str) {
-        let mut fresh = Followed::default();
-        fresh.world = self.fresh_world();
+        let mut fresh = Followed { world: self.fresh_world(), ..Followed::default() };
         let events = fresh.world.events();
         fresh.take(events);
         for (key, item) in &fresh.items {
@@ -83,7 +84,7 @@ impl Followed {
     fn fresh_world(&self) -> World {
         let mut fresh = World::default();
         fresh.read_thorium_as(self.world.thorium_reading());
-        // Documents that share an identity are told apart by the group that the first world gave them.
+        // Documents that share an identity are distinguished by the group that the first world gave them.
         self.world.iter().cloned().for_each(|loaded| fresh.insert(loaded));
         fresh
     }

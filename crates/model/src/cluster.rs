@@ -15,7 +15,7 @@ use crate::traffic::Protocol;
 pub const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// A namespace.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Namespace {
     /// Its name.
     pub name: SmolStr,
@@ -93,7 +93,7 @@ pub struct Workload {
 }
 
 /// A node.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// Its name.
     pub name: SmolStr,
@@ -106,7 +106,7 @@ pub struct Node {
 }
 
 /// A machine that enforces: which pods are on it, and how it reaches them. From a manifest of Palisade's own.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
     /// The name of the node that it is.
     pub name: SmolStr,
@@ -134,7 +134,7 @@ pub struct MachinePod {
 }
 
 /// A service.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Service {
     /// Its namespace.
     pub namespace: SmolStr,
@@ -176,7 +176,7 @@ pub enum ServiceKind {
 }
 
 /// A port of a service.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ServicePort {
     /// Its name; empty when the service has one port.
     pub name: SmolStr,
@@ -200,7 +200,7 @@ pub enum TargetPort {
 }
 
 /// Addresses behind a service, from an Endpoints object or an EndpointSlice.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Endpoints {
     /// Their namespace.
     pub namespace: SmolStr,

@@ -219,7 +219,6 @@ fn policy_test(
     let mut world = base.0.clone();
     world.read_thorium_as(test.thorium.unwrap_or(worlds.settings.thorium));
     let mut engine = worlds.settings.engine.then(Engine::default);
-    let mut known = BTreeSet::new();
     let mut cases = Vec::new();
     for (index, step) in test.steps.iter().enumerate() {
         let mut case = Case {
@@ -240,10 +239,11 @@ fn policy_test(
         if index == 0 || !(step.apply.is_empty() && step.apply_files.is_empty() && step.delete.is_empty()) {
             case.notes.extend(world.review());
         }
-        let objects = world.objects();
-        let snapshot = Arc::new(Snapshot::new(objects.clone()));
+        let snapshot = Arc::new(Snapshot::new(world.objects()));
         if let Some(engine) = &mut engine {
-            (known, _) = engine.relist(&known, &objects, &snapshot);
+            for event in world.events() {
+                engine.apply(event);
+            }
         }
         check(&snapshot, engine.as_ref(), step, &test.options, work, &mut case);
         case.notes.retain(|note| note.is_error() || note.code.id == codes::OTHER_FAMILY.id);

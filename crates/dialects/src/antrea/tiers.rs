@@ -44,19 +44,19 @@ pub struct TierIndex {
 /// The tiers that hold for a world, by name: the built-in ones with the priorities of the API group in use (the newer
 /// one, if both are), and those that are written, which go before.
 pub fn tiers(world: &World) -> BTreeMap<SmolStr, u8> {
-    put_together(written_by_key(world), built_in(world))
+    put_together(&written_by_key(world), built_in(world))
 }
 
 /// The same with an object of this API group in it.
 pub(super) fn with(world: &World, group: &str) -> BTreeMap<SmolStr, u8> {
     let newer = group == GROUP || in_use(world).0;
-    put_together(written_by_key(world), if newer { BUILT_IN } else { BUILT_IN_2020 })
+    put_together(&written_by_key(world), if newer { BUILT_IN } else { BUILT_IN_2020 })
 }
 
 /// Returns the built-in tiers of the API group in use, overridden by those that are written: each with the object's key,
 /// and `None` where its priority is invalid.
 fn put_together<'t>(
-    written: impl Iterator<Item = (&'t Key, Option<u8>)> + Clone,
+    written: &(impl Iterator<Item = (&'t Key, Option<u8>)> + Clone),
     built_in: &[(&'static str, u8)],
 ) -> BTreeMap<SmolStr, u8> {
     let mut tiers: BTreeMap<SmolStr, u8> =
@@ -135,7 +135,7 @@ impl TierIndex {
         if in_use == (false, false) {
             return BTreeMap::new();
         }
-        put_together(self.written.iter().map(|(key, priority)| (key, *priority)), built_in_for(in_use))
+        put_together(&self.written.iter().map(|(key, priority)| (key, *priority)), built_in_for(in_use))
     }
 }
 

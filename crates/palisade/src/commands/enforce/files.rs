@@ -15,9 +15,7 @@ use palisade_dialects::source::Limits;
 use palisade_dialects::source::tree::Source;
 use palisade_dialects::thorium::Reading;
 use palisade_dialects::world::World;
-use palisade_model::cluster::Machine;
 use palisade_model::diagnostic::Diagnostic;
-use palisade_model::snapshot::Objects;
 use palisade_report::text::Text;
 
 use super::super::reservations::is_unfit;
@@ -51,9 +49,7 @@ pub struct Manifests {
     /// The texts, by name.
     pub sources: Vec<Arc<Source>>,
     /// Their objects.
-    pub objects: Objects,
-    /// The machines among them.
-    pub machines: Vec<Machine>,
+    pub world: World,
     /// What is odd about them.
     pub found: Vec<Diagnostic>,
 }
@@ -258,8 +254,7 @@ impl FileObjects {
 impl Manifests {
     fn of(world: World, sources: Vec<Arc<Source>>, mut found: Vec<Diagnostic>) -> Manifests {
         found.extend(world.review());
-        let machines = world.machines();
-        Manifests { sources, objects: world.into_objects(), machines, found }
+        Manifests { sources, world, found }
     }
 }
 
