@@ -239,7 +239,7 @@ impl<'s> Reach<'s> {
         let meant = |held: &Held| anybody(held.at) || names(held.at);
         let active: Vec<u32> =
             (0..).zip(&program.rules).filter(|(_, held)| meant(held)).map(|(at, _)| at).collect();
-        self.with_runner(cells, |runner, _| runner.cell(program, &active, DestinationId(0)))
+        self.with_runner(cells, |runner, _| runner.cell(program, false, &active, DestinationId(0)))
     }
 
     /// The policies that isolate a class in a direction, by their places.

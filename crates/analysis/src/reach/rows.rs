@@ -93,13 +93,30 @@ impl Runner<'_> {
         (0..).zip(&program.rules).filter(|(_, held)| names(held)).map(|(at, _)| at).collect()
     }
 
-    /// The pipeline, for all traffic at once: the rules that are about the peer, in order, to a destination.
-    pub fn cell(&mut self, program: &Program, active: &[u32], destination: DestinationId) -> CellId {
-        let intervals = |rule: &u32| match program.rules[*rule as usize].carried {
+    /// Whether all rules of a program together have few intervals of traffic.
+    pub fn is_small(&self, program: &Program) -> bool {
+        self.intervals(program.rules.iter()) <= FEW
+    }
+
+    fn intervals<'h>(&self, rules: impl Iterator<Item = &'h Held>) -> usize {
+        let of = |held: &Held| match held.carried {
             Carried::Always(traffic) => self.cells.traffics.set(traffic).pieces().len(),
             Carried::ByDestination => 1,
         };
-        if active.iter().map(intervals).sum::<usize>() <= FEW {
+        rules.map(of).sum()
+    }
+
+    /// The pipeline, for all traffic at once: the rules that are about the peer, in order, to a destination. `small` is what
+    /// [`is_small`](Runner::is_small) says of the program.
+    pub fn cell(
+        &mut self,
+        program: &Program,
+        small: bool,
+        active: &[u32],
+        destination: DestinationId,
+    ) -> CellId {
+        let rules = active.iter().map(|rule| &program.rules[*rule as usize]);
+        if small || self.intervals(rules) <= FEW {
             return self.run(program, active, destination, |_, _| {});
         }
         self.cells.work().take(ASKED * (active.len() as u64 + 1));

@@ -59,7 +59,8 @@ const MOST_REMEMBERED: usize = 1 << 22;
 impl TrafficSet {
     /// From pieces in any order, which may overlap.
     pub fn of(mut pieces: Vec<(u32, u32)>) -> Self {
-        pieces.sort_unstable();
+        // The order of the pairs, in one comparison.
+        pieces.sort_unstable_by_key(|(first, last)| u64::from(*first) << 32 | u64::from(*last));
         let mut merged: Vec<(u32, u32)> = Vec::with_capacity(pieces.len());
         for (first, last) in pieces {
             match merged.last_mut() {
