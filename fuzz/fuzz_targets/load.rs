@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../../crates/analysis/tests/fuzz_targets/mod.rs"]
+#[path = "../../crates/policytest/tests/fuzz_targets/mod.rs"]
 mod targets;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| targets::load(data));

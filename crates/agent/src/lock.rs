@@ -93,20 +93,28 @@ impl Alone {
         Alone::by(NAME)
     }
 
+    /// Returns the number of the process that enforces in this network namespace, with whatever folder of state, if one does.
+    pub fn holder() -> Option<String> {
+        SocketAddr::from_abstract_name(NAME).ok().as_ref().and_then(holder)
+    }
+
     fn by(name: &str) -> Result<Alone, LockError> {
         let Ok(address) = SocketAddr::from_abstract_name(name) else { return Ok(Alone { _listener: None }) };
         match UnixListener::bind_addr(&address) {
             Ok(listener) => Ok(Alone { _listener: Some(listener) }),
-            Err(_) => {
-                let other = UnixStream::connect_addr(&address).ok();
-                let other = other.and_then(|other| socket_peercred(&other).ok());
-                match other.filter(|other| other.uid == rustix::process::geteuid()) {
-                    Some(other) => Err(LockError::Network { holder: other.pid.as_raw_nonzero().to_string() }),
-                    None => Ok(Alone { _listener: None }),
-                }
-            }
+            Err(_) => match holder(&address) {
+                Some(holder) => Err(LockError::Network { holder }),
+                None => Ok(Alone { _listener: None }),
+            },
         }
     }
+}
+
+/// The process that listens under a name, if its user is ours.
+fn holder(address: &SocketAddr) -> Option<String> {
+    let other = UnixStream::connect_addr(address).ok()?;
+    let other = socket_peercred(&other).ok()?;
+    (other.uid == rustix::process::geteuid()).then(|| other.pid.as_raw_nonzero().to_string())
 }
 
 /// Who wrote its number into the file.

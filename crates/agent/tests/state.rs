@@ -118,7 +118,11 @@ const TAMPERING: [Tampering; 12] = [
     ("state is a link", |folder| linked(&folder.join("state.json")), "it is a symbolic link"),
     ("state has two names", |folder| named_twice(&folder.join("state.json")), "it has another name"),
     ("state is a pipe", |folder| pipe(&folder.join("state.json")), "it is no regular file"),
-    ("folder can be exchanged", |folder| chmod(folder.parent().unwrap(), 0o777), "any user may exchange it"),
+    (
+        "folder can be exchanged",
+        |folder| chmod(folder.parent().unwrap(), 0o777),
+        "(mode 0777, no sticky bit)",
+    ),
     ("state is a folder", |folder| folder_instead(&folder.join("state.json")), "it is no regular file"),
 ];
 
@@ -185,6 +189,83 @@ fn a_state_that_others_may_have_written_is_refused_and_left_as_it_is() {
             assert_eq!(State::read(&folder).unwrap(), Some(state("other")), "{what}");
         }
     }
+}
+
+/// `above/below/state`, for what is wrong two directories up. Tampering begins with `above`.
+const EXCHANGING: [Tampering; 5] = [
+    ("directory for all", |above| chmod(above, 0o777), "other users may exchange it: they may write "),
+    ("directory for a group", |above| for_group(above, 4242), "(mode 0770, no sticky bit)"),
+    ("directory of another", |above| chown(above), "user 4242 may exchange it: "),
+    ("sticky directory of another", |above| sticky_of_another(above), "user 4242 may exchange it: "),
+    ("link of another", |above| linked_by_another(&above.join("below")), "below is owned by that user"),
+];
+
+fn for_group(path: &Path, group: u32) {
+    std::os::unix::fs::chown(path, None, Some(group)).unwrap();
+    chmod(path, 0o770);
+}
+
+fn sticky_of_another(path: &Path) {
+    chmod(path, 0o1777);
+    chown(path);
+}
+
+/// Leaves a link of another user in a directory in which only owners replace what is theirs.
+fn linked_by_another(path: &Path) {
+    linked(path);
+    chmod(path.parent().unwrap(), 0o1777);
+    std::os::unix::fs::lchown(path, Some(4242), None).unwrap();
+}
+
+#[test]
+fn a_folder_that_others_may_exchange_is_refused_however_far_up() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return;
+    }
+    for (what, tamper, wanted) in EXCHANGING {
+        let above = Folder::new("exchanged");
+        let folder = above.0.join("below/state");
+        state("n").write(&folder).unwrap();
+        tamper(&above.0);
+        for error in [State::read(&folder).unwrap_err(), state("other").write(&folder).unwrap_err()] {
+            let text = error.to_string();
+            assert!(error.is_untrusted() && text.contains(wanted), "{what}: {text}");
+            assert!(text.contains("or name another folder with --state"), "{what}: {text}");
+        }
+        // Where there is no folder yet, none is made.
+        let missing = above.0.join("below/new/state");
+        assert!(state("n").write(&missing).unwrap_err().is_untrusted(), "{what}");
+        assert!(!missing.parent().unwrap().exists(), "{what}");
+    }
+}
+
+#[test]
+fn a_folder_that_only_administrators_may_exchange_is_trusted() {
+    let ways: [fn(&Path); 4] = [
+        // As /tmp.
+        |above| chmod(above, 0o1777),
+        |above| chmod(above, 0o755),
+        |above| linked(&above.join("below")),
+        // The group of root; another user's test has the user's own.
+        |above| {
+            if fs::metadata(above).unwrap().gid() == 0 {
+                chmod(above, 0o775);
+            }
+        },
+    ];
+    for tamper in ways {
+        let above = Folder::new("trusted");
+        let folder = above.0.join("below/state");
+        state("n").write(&folder).unwrap();
+        tamper(&above.0);
+        assert_eq!(State::read(&folder).unwrap(), Some(state("n")));
+        assert_eq!(State::read(&above.0.join("below/../below/./state/")).unwrap(), Some(state("n")));
+    }
+    // Links without end are no folder.
+    let above = Folder::new("circle");
+    fs::create_dir_all(&above.0).unwrap();
+    std::os::unix::fs::symlink("circle", above.0.join("circle")).unwrap();
+    assert!(State::read(&above.0.join("circle/state")).is_err());
 }
 
 /// A way to have the lock lead to a file, and what the message has to say about it.

@@ -18,8 +18,8 @@ use std::net::IpAddr;
 
 use palisade_model::address::Family;
 use palisade_model::flow::Who;
-use palisade_model::group::Members;
 use palisade_model::policy::{Direction, Peer, Peers, PodSet};
+use palisade_model::resolve::GroupMember;
 use palisade_model::snapshot::Snapshot;
 
 use crate::caveats::{self, Caveat};
@@ -27,7 +27,7 @@ use crate::map::Map;
 use crate::reach::RuleAt;
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
-use crate::reach::traffic_set::{TrafficId, Traffics};
+use crate::reach::traffics::{TrafficId, Traffics};
 use crate::space::{Description, Predicate, Space, TooMany, Witness, describe_groups};
 
 /// What a workload does, in one direction, with whoever could be at the other end.
@@ -237,7 +237,7 @@ impl<'m, 's> Exposure<'m, 's> {
                 cells.get(cell).allow
             });
             let each: Vec<TrafficId> = each.collect();
-            let some = each.iter().fold(Traffics::EMPTY, |some, own| cells.traffics.or(some, *own));
+            let some = each.iter().fold(Traffics::EMPTY, |some, own| cells.traffics.union(some, *own));
             gets.push((some, each.iter().all(|own| *own == some)));
         }
         let described = describe_groups(&predicates, &signatures, |at| gets[at]);
@@ -274,7 +274,7 @@ fn selections(snapshot: &Snapshot, at: RuleAt) -> Vec<&PodSet> {
             Peer::Group(group) => {
                 let members = snapshot.group(group).unwrap_or_default().iter();
                 sets.extend(members.filter_map(|member| match member {
-                    Members::Pods(set) if !set.external => Some(set),
+                    GroupMember::Pods(set) if !set.external => Some(set),
                     _ => None,
                 }));
             }

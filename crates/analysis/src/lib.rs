@@ -1,15 +1,15 @@
-//! Questions about a whole set of policies: who reaches whom ([`reach`], [`map`]), what a change does ([`diff`]), what is
-//! open to pods that do not exist yet ([`exposure`]), what must hold for all connections ([`query`]); what is probably not
-//! meant ([`lint`]), how another dialect says the same ([`convert`]), and whether what must hold does ([`policy_test`]).
-//! Some are about pods that could exist, not only those that do ([`space`]).
+//! Questions about all traffic of a cluster at once.
+//!
+//! [`reach`] decides it symbolically: the pipeline of `palisade-model` on sets of traffic, for classes of endpoints. On it
+//! stand the [`map`] of workloads, the [`diff`] of two sets of policies, assertions ([`query`]) and what is open to pods
+//! that do not exist yet ([`exposure`]). [`space`] answers about all pods that could exist; [`disjoint`] is its quick,
+//! incomplete form. [`caveats`] are what such answers leave undecided, [`work`] limits the steps they take.
 
 pub mod caveats;
-pub mod convert;
 pub mod diff;
+pub mod disjoint;
 pub mod exposure;
-pub mod lint;
 pub mod map;
-pub mod policy_test;
 pub mod query;
 pub mod reach;
 pub mod space;

@@ -14,7 +14,7 @@ use palisade_analysis::exposure::Exposure;
 use palisade_analysis::map::{Level, Map};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
-use palisade_analysis::reach::traffic_set::{TrafficId, Traffics};
+use palisade_analysis::reach::traffics::{TrafficId, Traffics};
 use palisade_analysis::space::{Predicate, Space};
 use palisade_model::address::Family;
 use palisade_model::cluster::{Owner, Pod};
@@ -59,7 +59,7 @@ fn newcomers_get_what_was_said() {
         let snapshot = Snapshot::new(before.clone());
         let options = Options { ip_block_matches_pods: false, ..Options::default() };
         let cuts = Cuts::of([&snapshot]);
-        let mut cells = Cells::new(cuts.line().clone());
+        let mut cells = Cells::new(cuts.space().clone());
         let map = Map::new(&snapshot, &options, Level::Pods, &cuts, &mut cells);
         let mut exposure = Exposure::new(&map);
         let space = Space::new(&snapshot);
@@ -117,7 +117,7 @@ fn a_workload_of_pods_that_differ_does_what_some_of_them_do() {
         let snapshot = Snapshot::new(before.clone());
         let options = Options { ip_block_matches_pods: false, ..Options::default() };
         let cuts = Cuts::of([&snapshot]);
-        let mut cells = Cells::new(cuts.line().clone());
+        let mut cells = Cells::new(cuts.space().clone());
         let map = Map::new(&snapshot, &options, Level::Workloads, &cuts, &mut cells);
         let mut exposure = Exposure::new(&map);
         for witness in newcomers(&Space::new(&snapshot)) {
@@ -151,7 +151,8 @@ fn a_workload_of_pods_that_differ_does_what_some_of_them_do() {
                         cells.get(cell).allow
                     });
                     let each: Vec<TrafficId> = each.collect();
-                    let some = each.iter().fold(Traffics::EMPTY, |some, own| cells.traffics.or(some, *own));
+                    let some =
+                        each.iter().fold(Traffics::EMPTY, |some, own| cells.traffics.union(some, *own));
                     let uniform = each.iter().all(|own| *own == some);
                     let told = exposure.of(at, direction, &[Family::V4], &cuts, &mut cells).pods.unwrap();
                     assert!(
@@ -181,7 +182,7 @@ fn addresses_get_what_the_map_says_and_who_differs_is_told() {
         let snapshot = Snapshot::new(objects);
         let options = Options::default();
         let cuts = Cuts::of([&snapshot]);
-        let mut cells = Cells::new(cuts.line().clone());
+        let mut cells = Cells::new(cuts.space().clone());
         let map = Map::new(&snapshot, &options, Level::Workloads, &cuts, &mut cells);
         let mut exposure = Exposure::new(&map);
         for at in 0..map.workloads.len() {
@@ -199,7 +200,8 @@ fn addresses_get_what_the_map_says_and_who_differs_is_told() {
                         .iter()
                         .map(|own| cells.get(reach.side(direction, *own, outside)).allow)
                         .collect();
-                    let some = each.iter().fold(Traffics::EMPTY, |some, own| cells.traffics.or(some, *own));
+                    let some =
+                        each.iter().fold(Traffics::EMPTY, |some, own| cells.traffics.union(some, *own));
                     let said = told.iter().find(|said| said.first <= first && last <= said.last);
                     assert_eq!(said.map_or(Traffics::EMPTY, |said| said.gets), some, "seed {seed}");
                     let uniform = each.iter().all(|own| *own == some);

@@ -19,7 +19,7 @@ use palisade_analysis::diff::{self, Diff};
 use palisade_analysis::map::{Entry, Level, Map, Peer, Select, Workload, WorkloadName};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
-use palisade_analysis::reach::traffic_set::TrafficId;
+use palisade_analysis::reach::traffics::TrafficId;
 use palisade_model::address::Family;
 use palisade_model::cluster::Owner;
 use palisade_model::flow::Who;
@@ -95,7 +95,7 @@ fn a_row_is_what_some_pods_may_do() {
         let snapshot = Snapshot::new(some_world(&mut dice));
         let options = options(dice.roll(8));
         let cuts = Cuts::of([&snapshot]);
-        let mut cells = Cells::new(cuts.line().clone());
+        let mut cells = Cells::new(cuts.space().clone());
         let level = [Level::Workloads, Level::Pods][dice.roll(2)];
         let map = Map::new(&snapshot, &options, level, &cuts, &mut cells);
         let verdicts = Verdicts::new(&snapshot, &options);
@@ -110,7 +110,7 @@ fn a_row_is_what_some_pods_may_do() {
                 let entry = told.get(&(Peer::Workload(from), Peer::Workload(to))).copied();
                 let allowed = cells.traffics.set(entry.unwrap_or(Entry::NOTHING).allowed);
                 for place in &places {
-                    let traffic = cells.traffics.line().traffic(*place);
+                    let traffic = cells.traffics.space().traffic(*place);
                     if matches!(traffic.icmp, Some((133..=137, _))) {
                         continue;
                     }
@@ -136,7 +136,7 @@ fn ranges_of_one_workload_never_overlap_and_say_what_reach_says() {
         let mut dice = Dice(2000 + seed);
         let snapshot = Snapshot::new(some_world(&mut dice));
         let cuts = Cuts::of([&snapshot]);
-        let mut cells = Cells::new(cuts.line().clone());
+        let mut cells = Cells::new(cuts.space().clone());
         let map = Map::new(&snapshot, &Options::default(), Level::Pods, &cuts, &mut cells);
         let mut ranges: BTreeMap<(usize, bool), Vec<_>> = BTreeMap::new();
         for (source, destination, _) in rows(&map, &cuts, &mut cells) {
@@ -199,7 +199,7 @@ fn a_diff_is_what_differs_between_two_maps() {
             }
         };
         let cuts = Cuts::of([&before, &after]);
-        let mut cells = Cells::new(cuts.line().clone());
+        let mut cells = Cells::new(cuts.space().clone());
         let options = options(dice.roll(8));
         let diff = Diff::new(&before, &after, &options, Level::Workloads, &cuts, &mut cells);
         let mut wanted = Rows::new();
@@ -210,7 +210,7 @@ fn a_diff_is_what_differs_between_two_maps() {
         let select = diff::Select { families: EVERYTHING.to_vec(), ..diff::Select::default() };
         let end = diff.changes(&select, &cuts, &mut cells, |_, change| {
             // Nodes, and pods that are not like the others, are no rows of a map.
-            let spot = |peer| matches!(peer, diff::Peer::Spot(_));
+            let spot = |peer| matches!(peer, diff::Peer::Outlier(_));
             if spot(change.source) || spot(change.destination) {
                 return ControlFlow::Continue(());
             }

@@ -82,7 +82,7 @@ fn queries_say_what_the_evaluator_says_about_every_pair() {
         let snapshot = Snapshot::new(objects);
         let options = Options::default();
         let cuts = Cuts::of([&snapshot]);
-        let mut cells = Cells::new(cuts.line().clone());
+        let mut cells = Cells::new(cuts.space().clone());
         let map = Map::new(&snapshot, &options, Level::Pods, &cuts, &mut cells);
         for (one, is_source) in ENDS {
             for (other, is_destination) in ENDS {

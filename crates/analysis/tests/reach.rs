@@ -62,7 +62,7 @@ fn verdict(reach: &Reach<'_>, cuts: &Cuts, cells: &mut Cells, flow: &Flow) -> Ve
         true if reach.is_own_node(from, to) => reach.side(Direction::Egress, source, destination),
         _ => reach.cell(source, destination, cells),
     };
-    let place = cells.traffics.line().place(flow.traffic, reach.family() == Family::V6);
+    let place = cells.traffics.space().offset(flow.traffic, reach.family() == Family::V6);
     let cell = cells.get(cell);
     let holds = |set| cells.traffics.set(set).contains(place);
     match (holds(cell.allow), holds(cell.reject)) {
@@ -76,7 +76,7 @@ fn verdict(reach: &Reach<'_>, cuts: &Cuts, cells: &mut Cells, flow: &Flow) -> Ve
 /// Compares these connections, but for those through services, which sets of traffic are not about. Returns their count.
 fn agrees_on(snapshot: &Snapshot, flows: &[Flow], options: &Options) -> usize {
     let cuts = Cuts::of([snapshot]);
-    let mut cells = Cells::new(cuts.line().clone());
+    let mut cells = Cells::new(cuts.space().clone());
     let reach =
         [Family::V4, Family::V6].map(|family| Reach::new(snapshot, options, family, &cuts, &mut cells));
     let mut asked = 0;

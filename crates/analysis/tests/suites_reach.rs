@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use palisade_analysis::policy_test::packets::{Packets, Sent, run_packets};
-use palisade_analysis::policy_test::{Files, Settings};
 use palisade_dialects::source::tree::Source;
 use palisade_model::flow::Flow;
 use palisade_model::options::Options;
 use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::verdicts::Verdicts;
+use palisade_policytest::packets::{Packets, Sent, run_packets};
+use palisade_policytest::{Files, Settings};
 
 use judge::{Ask, agrees};
 

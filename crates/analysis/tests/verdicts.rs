@@ -18,9 +18,9 @@ use palisade_analysis::map::Level;
 use palisade_analysis::reach::Reach;
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
-use palisade_engine::Item;
 use palisade_model::address::Family;
 use palisade_model::evaluate::evaluate;
+use palisade_model::event::Item;
 use palisade_model::flow::{Flow, Party, Who};
 use palisade_model::options::Options;
 use palisade_model::snapshot::Snapshot;
@@ -33,7 +33,7 @@ use world::objects;
 /// Whether both say the same of every connection, asked one by one.
 fn all_alike(before: &Snapshot, after: &Snapshot, options: &Options) -> bool {
     let cuts = Cuts::of([before, after]);
-    let mut cells = Cells::new(cuts.line().clone());
+    let mut cells = Cells::new(cuts.space().clone());
     let verdicts = [Verdicts::new(before, options), Verdicts::new(after, options)];
     for family in [Family::V4, Family::V6] {
         let reach = Reach::new(before, options, family, &cuts, &mut cells);
@@ -44,7 +44,7 @@ fn all_alike(before: &Snapshot, after: &Snapshot, options: &Options) -> bool {
                 continue;
             }
             for place in &places {
-                let traffic = cells.traffics.line().traffic(*place);
+                let traffic = cells.traffics.space().traffic(*place);
                 if family == Family::V6 && matches!(traffic.icmp, Some((133..=137, _))) {
                     continue;
                 }
@@ -63,7 +63,7 @@ fn all_alike(before: &Snapshot, after: &Snapshot, options: &Options) -> bool {
 /// How many changes a diff tells of.
 fn changes(before: &Snapshot, after: &Snapshot, options: &Options) -> usize {
     let cuts = Cuts::of([before, after]);
-    let mut cells = Cells::new(cuts.line().clone());
+    let mut cells = Cells::new(cuts.space().clone());
     let diff = Diff::new(before, after, options, Level::Workloads, &cuts, &mut cells);
     let select = Select { families: vec![Family::V4, Family::V6], ..Select::default() };
     let mut count = 0;

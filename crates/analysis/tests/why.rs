@@ -7,7 +7,7 @@ use palisade_analysis::map::why::{Decided, Why};
 use palisade_analysis::map::{Level, Map, Peer};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
-use palisade_analysis::reach::traffic_set::Traffics;
+use palisade_analysis::reach::traffics::Traffics;
 use palisade_dialects::load::load;
 use palisade_dialects::source::Limits;
 use palisade_dialects::source::tree::Source;
@@ -44,7 +44,7 @@ fn said(source: Peer, destination: Peer) -> Vec<String> {
     assert!(found.is_empty(), "{found:?}");
     let snapshot = Snapshot::new(world.into_objects());
     let cuts = Cuts::of([&snapshot]);
-    let mut cells = Cells::new(cuts.line().clone());
+    let mut cells = Cells::new(cuts.space().clone());
     let map = Map::new(&snapshot, &Options::default(), Level::Workloads, &cuts, &mut cells);
     let line = |why: &Why<'_>| {
         let who = match &why.decided {

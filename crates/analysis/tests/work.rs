@@ -83,7 +83,7 @@ fn a_map_says_nothing_wrong_and_names_whom_it_leaves_out() {
     let cuts = Cuts::of([&snapshot]);
     let (mut whole, mut partial) = (BTreeMap::new(), 0);
     for limit in limits() {
-        let mut cells = Cells::limited(cuts.line().clone(), Work::new(limit));
+        let mut cells = Cells::limited(cuts.space().clone(), Work::new(limit));
         let map = Map::new(&snapshot, &options, Level::Workloads, &cuts, &mut cells);
         let (rows, complete) = rows(&map, &cuts, &mut cells);
         assert_eq!(map.workloads.len() + map.left_out.len(), 12, "with {limit} steps");
@@ -111,7 +111,7 @@ fn a_query_is_decided_only_by_what_was_worked_out() {
     let cuts = Cuts::of([&snapshot]);
     let (mut known, mut undecided) = (Vec::new(), 0);
     for limit in limits() {
-        let mut cells = Cells::limited(cuts.line().clone(), Work::new(limit));
+        let mut cells = Cells::limited(cuts.space().clone(), Work::new(limit));
         let map = Map::new(&snapshot, &options, Level::Pods, &cuts, &mut cells);
         for (at, (text, must)) in [
             ("d/* -> d/* tcp/65000 is empty", Must::BeEmpty),
@@ -149,7 +149,7 @@ fn a_diff_that_is_not_complete_says_so() {
     let select = Select { ignore_self: false, families: vec![Family::V4] };
     let (mut whole, mut partial) = (None, 0);
     for limit in limits() {
-        let mut cells = Cells::limited(cuts.line().clone(), Work::new(limit));
+        let mut cells = Cells::limited(cuts.space().clone(), Work::new(limit));
         let diff = Diff::new(&before, &after, &options, Level::Workloads, &cuts, &mut cells);
         let findings = Findings::of(&diff, &select, &cuts, &mut cells);
         let counted = (findings.opened, findings.closed);
@@ -214,13 +214,13 @@ fn hundreds_of_node_rules_with_exceptions_are_answered_completely() {
     let options = Options::default();
     let (before, after) = (Snapshot::new(node_rules(400, 399)), Snapshot::new(node_rules(400, 400)));
     let cuts = Cuts::of([&before, &after]);
-    let mut cells = Cells::limited(cuts.line().clone(), Work::new(400_000_000));
+    let mut cells = Cells::limited(cuts.space().clone(), Work::new(400_000_000));
     let map = Map::new(&after, &options, Level::Workloads, &cuts, &mut cells);
     assert!(map.left_out.is_empty(), "{:?}", map.left_out);
     let query: Query = "d/p -> node:n7 tcp/15 is full".parse().unwrap();
     let found = answer(&map, &query, &[Family::V4], &cuts, &mut cells).unwrap();
     assert_eq!(found.left_out, 0);
-    let mut cells = Cells::limited(cuts.line().clone(), Work::new(400_000_000));
+    let mut cells = Cells::limited(cuts.space().clone(), Work::new(400_000_000));
     let diff = Diff::new(&before, &after, &options, Level::Workloads, &cuts, &mut cells);
     let select = Select { ignore_self: false, families: vec![Family::V4] };
     let findings = Findings::of(&diff, &select, &cuts, &mut cells);

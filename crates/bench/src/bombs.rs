@@ -8,19 +8,19 @@ use std::fmt::Write;
 use std::ops::ControlFlow;
 
 use clap::ValueEnum;
-use palisade_analysis::convert::{Originals, Request, Target, convert};
 use palisade_analysis::diff::{Beyond, Diff, Findings, Select, policies_of};
 use palisade_analysis::exposure::Exposure;
-use palisade_analysis::lint::lint;
 use palisade_analysis::map::{self, Level, Map};
 use palisade_analysis::query::answer;
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_analysis::work::Work;
+use palisade_convert::{Originals, Request, Target, convert};
 use palisade_dialects::load::load;
 use palisade_dialects::source::{Limits, Source};
 use palisade_dialects::world::World;
 use palisade_engine::Engine;
+use palisade_lint::lint;
 use palisade_model::address::Family;
 use palisade_model::flow::Flow;
 use palisade_model::options::Options;
@@ -58,6 +58,8 @@ pub enum Bomb {
     CompileExceptions,
     /// 3,000 Services that rules name: the program of a node.
     CompileServices,
+    /// A text of 400 kB and 30,000 aliases of it, read.
+    ReadAliases,
 }
 
 /// What an answer may take.
@@ -88,6 +90,7 @@ impl Bomb {
             Bomb::VerdictsNegations => (20_000, 300),
             Bomb::MapExceptions => (3_000, 100),
             Bomb::CompileNegations | Bomb::CompileExceptions | Bomb::CompileServices => (5_000, 300),
+            Bomb::ReadAliases => (3_000, 200),
         };
         Limit { instructions, memory }
     }
@@ -106,6 +109,7 @@ impl Bomb {
             Bomb::CompileNegations => excluding(400, 500),
             Bomb::CompileExceptions => passing(4_000),
             Bomb::CompileServices => services(3_000),
+            Bomb::ReadAliases => return aliases(400_000, 30_000),
         };
         let text = format!(r#"{{"apiVersion":"v1","kind":"List","items":[{}]}}"#, objects.join(","));
         assert!(text.len() < 1_000_000, "a bomb is a file under 1 MB");
@@ -114,7 +118,7 @@ impl Bomb {
 
     /// Asks once. What it returns says that something came of it.
     pub fn run(self) -> usize {
-        let source = Source::new("bomb.json", self.text());
+        let source = Source::new("bomb", self.text());
         let mut world = World::default();
         let mut found = Vec::new();
         load(&source, &Limits::default(), &mut world, &mut found);
@@ -149,6 +153,7 @@ impl Bomb {
                 exposed.outside.len() + exposed.pods.map_or(1, |pods| pods.len())
             }),
             Bomb::DiffNegations => of_diff(&world),
+            Bomb::ReadAliases => found.len(),
             Bomb::VerdictsNegations => {
                 let (snapshot, options) = (Snapshot::new(world.into_objects()), Options::default());
                 let verdicts = Verdicts::new(&snapshot, &options);
@@ -170,7 +175,7 @@ impl Bomb {
 fn of_map(world: &World, ask: impl FnOnce(&Map<'_>, &Cuts, &mut Cells) -> usize) -> usize {
     let (snapshot, options) = (Snapshot::new(world.objects()), Options::default());
     let cuts = Cuts::of([&snapshot]);
-    let mut cells = Cells::limited(cuts.line().clone(), Work::new(STEPS));
+    let mut cells = Cells::limited(cuts.space().clone(), Work::new(STEPS));
     let map = Map::new(&snapshot, &options, Level::Pods, &cuts, &mut cells);
     ask(&map, &cuts, &mut cells)
 }
@@ -183,7 +188,7 @@ fn of_diff(world: &World) -> usize {
     let beyond = Beyond::of(&policies_of(&before), &policies_of(&after), None);
     let (before, after) = (Snapshot::new(before), Snapshot::new(after));
     let cuts = Cuts::of([&before, &after]);
-    let mut cells = Cells::limited(cuts.line().clone(), Work::new(STEPS));
+    let mut cells = Cells::limited(cuts.space().clone(), Work::new(STEPS));
     let diff = Diff::new(&before, &after, &Options::default(), Level::Pods, &cuts, &mut cells);
     let select = Select { ignore_self: false, families: vec![Family::V4] };
     let findings = Findings::of(&diff, &select, &cuts, &mut cells);
@@ -372,6 +377,19 @@ fn services(count: usize) -> Vec<String> {
     pods.chain((0..count).map(service)).chain([policy]).collect()
 }
 
+/// A pod with a long text and aliases of it for labels, in YAML.
+fn aliases(bytes: usize, aliases: usize) -> String {
+    let mut text = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata:\n  name: w\n  namespace: d\n  labels:\n    first: &text |\n      {}\n",
+        "y".repeat(bytes)
+    );
+    for at in 0..aliases {
+        let _ = writeln!(text, "    a{at}: *text");
+    }
+    assert!(text.len() < 1_000_000, "a bomb is a file under 1 MB");
+    text
+}
+
 /// A pod, and policies that let in whoever lacks a label.
 fn lacking(policies: usize) -> Vec<String> {
     let policy = |at: usize| {
@@ -389,12 +407,22 @@ mod tests {
 
     #[test]
     fn every_bomb_is_read_without_a_word_and_answered() {
-        for bomb in Bomb::value_variants() {
-            let source = Source::new("bomb.json", bomb.text());
+        // What aliases stand for is refused.
+        let is_read = |bomb: &&Bomb| **bomb != Bomb::ReadAliases;
+        for bomb in Bomb::value_variants().iter().filter(is_read) {
+            let source = Source::new("bomb", bomb.text());
             let (mut world, mut found) = (World::default(), Vec::new());
             load(&source, &Limits::default(), &mut world, &mut found);
             assert!(found.is_empty() && world.len() >= 60, "{bomb:?}: {found:?}");
             assert!(bomb.run() > 0, "{bomb:?}");
         }
+    }
+
+    #[test]
+    fn aliases_of_a_long_text_are_refused() {
+        let source = Source::new("bomb", Bomb::ReadAliases.text());
+        let (mut world, mut found) = (World::default(), Vec::new());
+        load(&source, &Limits::default(), &mut world, &mut found);
+        assert_eq!(found.iter().map(|one| one.code.id).collect::<Vec<_>>(), ["S0003"]);
     }
 }

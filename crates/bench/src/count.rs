@@ -12,8 +12,9 @@ use palisade_analysis::map::{Level, Map, Select};
 use palisade_analysis::reach::Reach;
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
-use palisade_engine::{Engine, Event};
+use palisade_engine::Engine;
 use palisade_model::address::Family;
+use palisade_model::event::Event;
 use palisade_model::flow::Flow;
 use palisade_model::options::Options;
 use palisade_model::snapshot::Snapshot;
@@ -125,7 +126,7 @@ impl Case {
                     (Snapshot::new(map::cluster::objects(CLUSTER, 1)), Options::default());
                 measured(|| {
                     let cuts = Cuts::of([&snapshot]);
-                    let mut cells = Cells::new(cuts.line().clone());
+                    let mut cells = Cells::new(cuts.space().clone());
                     let reach = Reach::new(&snapshot, &options, Family::V4, &cuts, &mut cells);
                     black_box(map::touch(&reach, &mut cells));
                     cells.len()
@@ -135,7 +136,7 @@ impl Case {
                 let (snapshot, options) =
                     (Snapshot::new(map::cluster::objects(CLUSTER, 1)), Options::default());
                 let cuts = Cuts::of([&snapshot]);
-                let mut cells = Cells::new(cuts.line().clone());
+                let mut cells = Cells::new(cuts.space().clone());
                 let map = Map::new(&snapshot, &options, Level::Workloads, &cuts, &mut cells);
                 let select = Select { families: vec![Family::V4], ..Select::default() };
                 measured(|| {

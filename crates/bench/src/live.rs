@@ -6,7 +6,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use palisade_engine::{Engine, Event, Item};
+use palisade_engine::Engine;
+use palisade_model::event::{Event, Item};
 use serde::{Deserialize, Serialize};
 
 use crate::measure::{cpu_time, peak_bytes, resident_bytes};

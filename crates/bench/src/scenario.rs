@@ -9,12 +9,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use palisade_engine::{Event, Item};
 use palisade_model::cluster::{ContainerPort, Namespace, Pod};
+use palisade_model::event::{Event, Item};
 use palisade_model::label::{Labels, Selector};
 use palisade_model::policy::{
-    Action, Direction, Isolation, Namespaces, Object, Peer, Peers, Placement, PodSet, Policy, Priority, Rule,
-    Subject, Tier, TrafficMatches,
+    Action, Dialect, Direction, Isolation, Namespaces, Object, Peer, Peers, Placement, PodSet, Policy,
+    Priority, Rule, Subject, Tier, TrafficMatches,
 };
 use palisade_model::traffic::Protocol;
 use smol_str::{SmolStr, format_smolstr};
@@ -283,7 +283,7 @@ impl Make<'_> {
         let rule =
             from.map(|(namespaces, pods)| ingress(Arc::clone(&subjects), PodSet::new(namespaces, pods)));
         self.add(Item::Policy(Policy {
-            object: object("NetworkPolicy", ("networking.k8s.io", "v1"), namespace, name),
+            object: object(Dialect::NetworkPolicy, ("networking.k8s.io", "v1"), namespace, name),
             placement: Placement::Union,
             isolations: Direction::BOTH.map(isolation).into(),
             rules: rule.into_iter().collect(),
@@ -294,7 +294,7 @@ impl Make<'_> {
     /// Antrea's own, in its default tier and with no priority given.
     fn antrea(&mut self, namespace: &SmolStr, name: SmolStr, subject: PodSet, from: PodSet) {
         self.add(Item::Policy(Policy {
-            object: object("NetworkPolicy", ("crd.antrea.io", "v1beta1"), namespace, name),
+            object: object(Dialect::Antrea, ("crd.antrea.io", "v1beta1"), namespace, name),
             placement: Placement::Tier { tier: Tier::Fixed(250, "application"), priority: Priority(0.0) },
             isolations: Vec::new(),
             rules: vec![ingress(Arc::new([subject.into()]), from)],
@@ -320,20 +320,20 @@ fn ingress(subjects: Arc<[Subject]>, from: PodSet) -> Rule {
 }
 
 fn object(
-    kind: &'static str,
+    dialect: Dialect,
     (group, version): (&'static str, &'static str),
     namespace: &SmolStr,
     name: SmolStr,
 ) -> Arc<Object> {
     Arc::new(Object {
-        kind: SmolStr::new_static(kind),
+        kind: SmolStr::new_static("NetworkPolicy"),
         namespace: Some(namespace.clone()),
         name,
         group: SmolStr::new_static(group),
         version: SmolStr::new_static(version),
         generation: 1,
         at: None,
-        api: "",
+        dialect,
     })
 }
 

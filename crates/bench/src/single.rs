@@ -9,8 +9,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use palisade_engine::{Change, Delta, Engine, Event, Item};
+use palisade_engine::{Change, Delta, Engine};
 use palisade_model::cluster::{Namespace, Pod};
+use palisade_model::event::{Event, Item};
 use palisade_model::label::{Labels, Operator, Requirement, Selector};
 use palisade_model::policy::{Namespaces, Object, Peer, Peers, PodSet, Policy, Subject};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! Every diagnostic that reading can give, each with its documentation: `S` for the text, `K` for NetworkPolicy v1,
 //! `B` for the 2016 API, `A` for the admin policies. Larger dialects keep theirs in a `codes.rs` of their own: `N` for
-//! Antrea, `T` for Thorium. Lints have their codes beside them, in `palisade-analysis`.
+//! Antrea, `T` for Thorium. Lints have their codes beside them, in `palisade-lint`.
 
 use palisade_model::diagnostic::{Code, Severity};
 
@@ -24,10 +24,10 @@ pub fn all() -> impl Iterator<Item = &'static Code> {
 codes! {
     /// The file cannot be read.
     UNREADABLE_FILE = "S0001" Error "a file or folder cannot be read":
-        "The operating system refused: the path does not exist, may not be opened, or is a folder that contains itself through symbolic links. The other files are still read.";
+        "The operating system refused: the path does not exist, may not be opened, or is a folder that contains itself through symbolic links. The other files are still read; commands that claim something about a cluster end with 2, unless nothing was left out.";
     /// A link that leads out of its folder.
-    LINK = "S0020" Warning "a symbolic link leads out of its folder":
-        "A folder is named on the command line, and a link in it leads to something that is not below that folder. Manifests may be somebody else's, and what is read is quoted in what is printed: it is not read. Name what it leads to, or add `--follow-links`. A path that is named itself may be a link, and so may anything in a folder whose links stay in it.";
+    LINK = "S0020" Error "a symbolic link leads out of its folder":
+        "A folder is named on the command line, and a link in it leads to something that is not below that folder. Manifests may be somebody else's, and what is read is quoted in what is printed: it is not read. What it leads to may be a policy, so commands claim nothing without it and end with 2. Name what it leads to, or add `--follow-links`. A path that is named itself may be a link, and so may anything in a folder whose links stay in it.\n\nWith `diff --git` the boundary is the repository: a link is followed to what the same revision has there. An absolute link leads out. What is outside of a repository belongs to no revision, so `--follow-links` does not read it there: check out both revisions (`git worktree add`), and compare the folders.";
     /// Not YAML, not JSON.
     SYNTAX = "S0002" Error "the text is not valid YAML or JSON":
         "The document cannot be parsed from this place on. In a YAML file with several documents the others are still read; each `---` starts afresh.";

@@ -1,10 +1,10 @@
 //! A text with any number of documents, lists of objects among them, into a world.
 
-use palisade_model::diagnostic::Diagnostic;
+use palisade_model::diagnostic::{Diagnostic, Subject};
 use smol_str::SmolStr;
 
 use crate::codes;
-use crate::object::{self, Loaded};
+use crate::object::{self, Key, Loaded};
 use crate::source::tree::{Entry, Node, Source, Value};
 use crate::source::{Limits, SyntaxError, SyntaxErrorKind, documents};
 use crate::world::World;
@@ -80,17 +80,17 @@ fn load_one(source: &Source, node: &Node<'_>, world: &mut World, found: &mut Vec
 
 /// Adds an object that was read to the world. Says so if it takes the place of another.
 pub fn add(loaded: Loaded, world: &mut World, found: &mut Vec<Diagnostic>) {
-    let (subject, at) = (loaded.key.clone(), loaded.at.clone());
-    if let Some(earlier) = world.add(loaded) {
-        let message = format!("{} is written twice: the later one counts", subject.kind);
-        let subject = palisade_model::diagnostic::Subject {
-            kind: subject.kind,
-            namespace: subject.namespace,
-            name: subject.name,
-        };
-        let diagnostic = Diagnostic::new(&codes::DUPLICATE_OBJECT, message).about(subject).at(Some(at));
-        found.push(diagnostic.help(format!("the other one is at {}", earlier.at)));
-    }
+    found.extend(world.replaced_by(&loaded).map(|earlier| duplicate(&loaded, earlier)));
+    world.add(loaded);
+}
+
+/// What to report about an object that replaces one of the same identity.
+pub fn duplicate(loaded: &Loaded, earlier: &Loaded) -> Diagnostic {
+    let Key { kind, namespace, name, .. } = loaded.key.clone();
+    let message = format!("{kind} is written twice: the later one counts");
+    let diagnostic = Diagnostic::new(&codes::DUPLICATE_OBJECT, message);
+    let diagnostic = diagnostic.about(Subject { kind, namespace, name }).at(Some(loaded.at.clone()));
+    diagnostic.help(format!("the other one is at {}", earlier.at))
 }
 
 /// Whether the object is a list of objects, and the kind they have when they do not say so themselves (as in what the

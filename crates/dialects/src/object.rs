@@ -12,7 +12,7 @@ use palisade_model::diagnostic::{Diagnostic, Location, Subject};
 use palisade_model::entrance::Entrance;
 use palisade_model::group::{Group, TierObject};
 use palisade_model::nearest::nearest;
-use palisade_model::policy::{Object, Policy};
+use palisade_model::policy::{Dialect, Object, Policy};
 use smol_str::SmolStr;
 
 use crate::apimachinery::field::Path;
@@ -38,7 +38,7 @@ pub struct Kind {
 }
 
 /// What an object becomes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Lowered {
     /// A namespace, with the policy its annotation makes (2016).
     Namespace(Namespace, Option<Policy>),
@@ -101,7 +101,7 @@ pub struct Key {
 }
 
 /// An object that was read.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
     /// Which object.
     pub key: Key,
@@ -231,6 +231,20 @@ pub fn read(source: &Source, node: &Node<'_>, found: &mut Vec<Diagnostic>) -> Op
     let lowered = (kind.read)(&header, node, &mut reader)?;
     let places = antrea::places(&header, node, &reader);
     Some(Loaded { key: header.key(), lowered, at: header.at, places })
+}
+
+/// Returns the dialect of a kind, and of the tiers and groups that belong to it.
+pub fn dialect_of(group: &str, kind: &str) -> Option<Dialect> {
+    Some(match (group, kind) {
+        ("networking.k8s.io", _) => Dialect::NetworkPolicy,
+        ("extensions", _) | ("", "Namespace") => Dialect::NetworkPolicy2016,
+        ("policy.networking.k8s.io", "ClusterNetworkPolicy") => Dialect::ClusterNetworkPolicy,
+        ("policy.networking.k8s.io", _) => Dialect::AdminNetworkPolicy,
+        (antrea::GROUP, _) => Dialect::Antrea,
+        (antrea::GROUP_2020, _) => Dialect::Antrea2020,
+        ("", kind) if thorium::is_kind(kind) => Dialect::Thorium,
+        _ => return None,
+    })
 }
 
 /// Reads one object only for what is wrong with it. Unlike [`read`] it leaves a missing name to the kind's own checks.
@@ -377,6 +391,40 @@ impl std::fmt::Debug for Kind {
     }
 }
 
+// === impl Loaded ===
+
+/// A pod or an external entity that no manifest declares.
+impl From<Pod> for Loaded {
+    fn from(pod: Pod) -> Self {
+        let kind = if pod.external { &antrea::EXTERNAL_ENTITY } else { &cluster::pod::POD };
+        let (namespace, name) = (Some(pod.namespace.clone()), pod.name.clone());
+        Loaded::unwritten(kind, namespace, name, pod.at.clone(), Lowered::Pod(pod))
+    }
+}
+
+/// A node that no manifest declares.
+impl From<ClusterNode> for Loaded {
+    fn from(node: ClusterNode) -> Self {
+        let (name, at) = (node.name.clone(), node.at.clone());
+        Loaded::unwritten(&cluster::node::NODE, None, name, at, Lowered::Node(node))
+    }
+}
+
+impl Loaded {
+    fn unwritten(
+        kind: &Kind,
+        namespace: Option<SmolStr>,
+        name: SmolStr,
+        at: Option<Location>,
+        lowered: Lowered,
+    ) -> Loaded {
+        let key = Key { group: kind.group.into(), kind: kind.kind.into(), namespace, name };
+        // Nothing reports about an object that was not read, so that its location is never shown.
+        let at = at.unwrap_or_else(|| Location { file: "".into(), line: 1, column: 1, width: 1 });
+        Loaded { key, lowered, at, places: Vec::new() }
+    }
+}
+
 // === impl Header ===
 
 impl Header {
@@ -395,8 +443,8 @@ impl Header {
         Subject { kind: self.kind.clone(), namespace: self.namespace.clone(), name: self.name.clone() }
     }
 
-    /// The object, for the origin of rules.
-    pub fn origin(&self) -> Arc<Object> {
+    /// Returns the object as the origin of rules written in `dialect`.
+    pub fn origin(&self, dialect: Dialect) -> Arc<Object> {
         Arc::new(Object {
             kind: self.kind.clone(),
             namespace: self.namespace.clone(),
@@ -405,7 +453,7 @@ impl Header {
             version: self.version.clone(),
             generation: self.generation,
             at: Some(self.at.clone()),
-            api: if antrea::is_ours(&self.group) { "Antrea" } else { "" },
+            dialect,
         })
     }
 }

@@ -1,65 +1,204 @@
-//! The objects of a world by identity: applied, replaced and deleted one by one, as an API server would.
+//! The objects of a world by identity, applied and deleted one by one as an API server would, and the events of that.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use palisade_model::cluster::Machine;
 use palisade_model::diagnostic::Diagnostic;
+use palisade_model::event::Event;
 use palisade_model::snapshot::Objects;
+use smol_str::SmolStr;
 
+use self::emit::Emitted;
 use crate::antrea;
 use crate::object::{Key, Loaded, Lowered};
 use crate::thorium;
 
-/// A set of objects.
+mod assembly;
+mod batch;
+mod emit;
+mod stand_ins;
+
+/// A set of objects, and the events that lead from one set to the next.
+///
+/// ```text
+///   apply, delete, reset ──────► events of this change
+///   insert, add, remove … ─► events() ─► events of all changes since the last call
+/// ```
+///
+/// Nothing is derived before events are first asked for: a world that is only loaded and turned into a snapshot keeps no
+/// indices.
 #[derive(Debug, Clone, Default)]
 pub struct World {
     objects: BTreeMap<Key, Loaded>,
-    /// How Thorium's documents are read.
-    pub thorium: thorium::Reading,
+    thorium: thorium::Reading,
+    /// `None` until events are first taken: then every object is new.
+    emitted: Option<Box<Emitted>>,
 }
 
 /// Begins the group of a document of Thorium that another one has the identity of.
 const TWIN: &str = "twin-";
 
 impl World {
-    /// Creates the object, or replaces the one with the same identity, which is handed back.
-    pub fn apply(&mut self, loaded: Loaded) -> Option<Loaded> {
-        if matches!(loaded.lowered, Lowered::Thorium(_)) && loaded.key.group.is_empty() {
-            let Key { kind, namespace, name, .. } = &loaded.key;
-            let twin = |key: &Key| key.group.starts_with(TWIN) && key.kind == *kind && key.name == *name;
-            self.objects.retain(|key, _| !(twin(key) && key.namespace == *namespace));
+    /// Creates the object or replaces the one with the same identity, and returns what that changes: as
+    /// [`World::insert`] followed by [`World::events`].
+    pub fn apply(&mut self, loaded: Loaded) -> Vec<Event> {
+        self.insert(loaded);
+        self.events()
+    }
+
+    /// Deletes objects and returns what that changes: as [`World::remove`] followed by [`World::events`].
+    pub fn delete(
+        &mut self,
+        group: Option<&str>,
+        kind: &str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Vec<Event> {
+        self.remove(group, kind, namespace, name);
+        self.events()
+    }
+
+    /// Returns the events since the last call; the first time, one for everything that exists.
+    ///
+    /// Takes time in the number of objects that changed, and in the size of the Thorium instance if one of its parts
+    /// changed. Several changes between two calls are one batch: each object occurs once, in its final state.
+    pub fn events(&mut self) -> Vec<Event> {
+        match &mut self.emitted {
+            Some(emitted) => emitted.changes(&self.objects, self.thorium),
+            None => {
+                let mut emitted = Box::<Emitted>::default();
+                let events = emitted.all(&self.objects, self.thorium);
+                self.emitted = Some(emitted);
+                events
+            }
         }
-        self.objects.insert(loaded.key.clone(), loaded)
+    }
+
+    /// Creates the object, or replaces the one with the same identity.
+    pub fn insert(&mut self, loaded: Loaded) {
+        if is_document(&loaded) {
+            let Key { kind, namespace, name, .. } = &loaded.key;
+            let first = Key { group: TWIN.into(), kind: "".into(), namespace: None, name: "".into() };
+            let twins = self.objects.range(first..).map(|(key, _)| key);
+            let twins = twins.take_while(|key| key.group.starts_with(TWIN));
+            let same = |key: &&Key| key.kind == *kind && key.name == *name && key.namespace == *namespace;
+            for twin in twins.filter(same).cloned().collect::<Vec<Key>>() {
+                self.remove_key(&twin);
+            }
+        }
+        self.put(loaded);
     }
 
     /// Creates the object, or adds it beside one with the same identity: Thorium's documents have none of their own, and
-    /// two of one name are two. Any other object is replaced, and handed back.
-    pub fn add(&mut self, mut loaded: Loaded) -> Option<Loaded> {
-        if matches!(loaded.lowered, Lowered::Thorium(_)) && loaded.key.group.is_empty() {
+    /// two of one name are two. Any other object is replaced; see [`World::replaced_by`].
+    pub fn add(&mut self, mut loaded: Loaded) {
+        if is_document(&loaded) {
             let mut number = self.objects.len();
             while self.objects.contains_key(&loaded.key) {
                 loaded.key.group = smol_str::format_smolstr!("{TWIN}{number:09}");
                 number += 1;
             }
         }
-        self.objects.insert(loaded.key.clone(), loaded)
+        self.put(loaded);
     }
 
-    /// Removes every object of that kind, namespace and name, in one API group or in all; says whether there was one.
-    pub fn delete(&mut self, group: Option<&str>, kind: &str, namespace: Option<&str>, name: &str) -> bool {
-        let before = self.objects.len();
-        self.objects.retain(|key, _| {
-            !(key.kind == kind
-                && key.name == name
-                && group.is_none_or(|group| key.group == group)
-                && (key.namespace.is_none() || key.namespace.as_deref() == namespace))
-        });
-        self.objects.len() < before
+    /// Removes every object of that kind, namespace and name, in one API group or in all. Returns whether there was one.
+    pub fn remove(&mut self, group: Option<&str>, kind: &str, namespace: Option<&str>, name: &str) -> bool {
+        let groups = match group {
+            Some(group) => vec![group.into()],
+            None => self.groups(),
+        };
+        let mut there = false;
+        for group in groups {
+            let mut key = Key { group, kind: kind.into(), namespace: None, name: name.into() };
+            there |= self.remove_key(&key);
+            if namespace.is_some() {
+                key.namespace = namespace.map(Into::into);
+                there |= self.remove_key(&key);
+            }
+        }
+        there
+    }
+
+    /// Removes an object by its identity. Returns whether it existed.
+    pub fn remove_key(&mut self, key: &Key) -> bool {
+        let Some((key, gone)) = self.objects.remove_entry(key) else { return false };
+        if let Some(emitted) = &mut self.emitted {
+            emitted.note(key, Some(gone));
+        }
+        true
+    }
+
+    /// Returns an object by its identity.
+    pub fn get(&self, key: &Key) -> Option<&Loaded> {
+        self.objects.get(key)
+    }
+
+    /// Returns the object that [`World::add`] would replace with this one.
+    pub fn replaced_by(&self, loaded: &Loaded) -> Option<&Loaded> {
+        if is_document(loaded) { None } else { self.get(&loaded.key) }
+    }
+
+    /// Sets how Thorium's documents are read, those that are here already among them.
+    pub fn read_thorium_as(&mut self, reading: impl Into<thorium::Reading>) {
+        let reading = reading.into();
+        if let Some(emitted) = self.emitted.as_mut().filter(|_| self.thorium != reading) {
+            emitted.reread();
+        }
+        self.thorium = reading;
+    }
+
+    /// Returns how Thorium's documents are read.
+    pub fn thorium_reading(&self) -> thorium::Reading {
+        self.thorium
+    }
+
+    /// Makes the world hold exactly these objects, of equal ones the last, and returns what that changes. For a source
+    /// that lists everything, as a folder does; objects that are equal to those here cause no events and are not copied.
+    pub fn reset<'l>(&mut self, objects: impl IntoIterator<Item = &'l Loaded>) -> Vec<Event> {
+        let listed: BTreeMap<&Key, &Loaded> =
+            objects.into_iter().map(|loaded| (&loaded.key, loaded)).collect();
+        let gone: Vec<Key> = self.objects.keys().filter(|key| !listed.contains_key(key)).cloned().collect();
+        for key in &gone {
+            self.remove_key(key);
+        }
+        for (key, loaded) in listed {
+            if self.get(key) != Some(loaded) {
+                self.put(loaded.clone());
+            }
+        }
+        self.events()
+    }
+
+    fn put(&mut self, loaded: Loaded) {
+        // A source may list what it listed before.
+        if self.emitted.is_some() && self.get(&loaded.key) == Some(&loaded) {
+            return;
+        }
+        let key = loaded.key.clone();
+        let before = self.objects.insert(key.clone(), loaded);
+        if let Some(emitted) = &mut self.emitted {
+            emitted.note(key, before);
+        }
+    }
+
+    /// Returns the API groups that there are objects of, by jumping from one to the next.
+    fn groups(&self) -> Vec<SmolStr> {
+        let mut groups: Vec<SmolStr> = Vec::new();
+        let mut next = self.objects.keys().next();
+        while let Some(key) = next {
+            groups.push(key.group.clone());
+            // The least text that is greater.
+            let group = smol_str::format_smolstr!("{}\0", key.group);
+            let after = Key { group, kind: "".into(), namespace: None, name: "".into() };
+            next = self.objects.range(after..).next().map(|(key, _)| key);
+        }
+        groups
     }
 
     /// All objects, by identity.
-    pub fn iter(&self) -> impl Iterator<Item = &Loaded> {
+    pub fn iter(&self) -> impl Iterator<Item = &Loaded> + Clone {
         self.objects.values()
     }
 
@@ -149,9 +288,7 @@ impl World {
             Lowered::Thorium(part) => Some(Arc::clone(part)),
             _ => None,
         };
-        let parts: Vec<Arc<thorium::Part>> = self.objects.values().filter_map(part).collect();
-        // What could be Thorium's is not when nothing else is.
-        if parts.iter().any(|part| part.is_certain()) { parts } else { Vec::new() }
+        certain(self.objects.values().filter_map(part).collect())
     }
 
     /// Adds what only all documents together make.
@@ -161,6 +298,16 @@ impl World {
             parts => thorium::extend(&parts, self.thorium, objects),
         }
     }
+}
+
+/// Returns Thorium's documents, or none if all of them only could be Thorium's.
+fn certain(parts: Vec<Arc<thorium::Part>>) -> Vec<Arc<thorium::Part>> {
+    if parts.iter().any(|part| part.is_certain()) { parts } else { Vec::new() }
+}
+
+/// Whether this is a document of Thorium, whose name is no identity.
+fn is_document(loaded: &Loaded) -> bool {
+    matches!(loaded.lowered, Lowered::Thorium(_)) && loaded.key.group.is_empty()
 }
 
 fn gather(loaded: Loaded, objects: &mut Objects) {

@@ -241,7 +241,7 @@ fn worlds_apply_replace_and_delete_them() {
         let source = Source::new("t.yaml", text);
         for document in documents(&source, &Limits::default()) {
             let loaded = object::read(&source, &document.unwrap(), &mut Vec::new());
-            world.apply(loaded.unwrap());
+            world.insert(loaded.unwrap());
         }
         world.objects().entrances.iter().flat_map(backends).collect::<Vec<_>>()
     };
@@ -251,7 +251,7 @@ fn worlds_apply_replace_and_delete_them() {
     let nowhere = object("networking.k8s.io/v1", "Ingress", "");
     assert!(apply(&one(&nowhere), &mut world).is_empty(), "one that leads nowhere replaces one that did");
     assert_eq!(apply(&one(&ingress("web", "number: 80")), &mut world).len(), 1);
-    assert!(world.delete(Some("networking.k8s.io"), "Ingress", Some("x"), "e"));
+    assert!(world.remove(Some("networking.k8s.io"), "Ingress", Some("x"), "e"));
     assert!(world.objects().entrances.is_empty());
 }
 

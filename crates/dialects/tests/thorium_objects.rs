@@ -212,7 +212,7 @@ fn flows(snapshot: &Snapshot) -> Vec<Flow> {
 /// Loads the objects back through the ordinary loader, in the place of the instance's own policies, and asks everything.
 fn same_verdicts(text: &str, reading: Reading) {
     let mut world = World::default();
-    world.thorium = reading;
+    world.read_thorium_as(reading);
     assert!(load_text("cluster.yaml", CLUSTER, &mut world).is_empty());
     // Errors fail closed, in the objects, too.
     load_text("instance.yaml", text, &mut world);

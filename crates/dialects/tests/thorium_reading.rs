@@ -123,7 +123,7 @@ fn the_default_base_policy_is_used_unless_one_is_given() {
         ] {
             assert_eq!(verdict(&world, flow), want, "{flow} with {config:?}");
         }
-        world.thorium = Reading::Program;
+        world.read_thorium_as(Reading::Program);
         let open = if config.ends_with("[]}") { Verdict::Allow } else { Verdict::Deny };
         assert_eq!(verdict(&world, "crabs/b -> ip:203.0.113.7 tcp/80"), open, "the program with {config:?}");
     }
@@ -494,7 +494,7 @@ fn a_group_that_does_not_exist_is_not_allowed() {
         closed(&[inst, SHUT, &request], "a", OUT, &["T0113"]);
         let (mut world, _) =
             world(&[("i.yaml", inst), ("t.yaml", SHUT), ("p.yaml", &request), ("pod.yaml", &pod("a"))]);
-        world.thorium = Reading::Program;
+        world.read_thorium_as(Reading::Program);
         assert_ne!(verdict(&world, OUT), Verdict::Allow, "the request is refused");
     }
 }
@@ -514,7 +514,7 @@ fn a_configuration_twice_opens_nothing() {
         closed(&[inst, &config], "a", OUT, &["S0005"]);
         let (mut world, found) = world(&[("i.yaml", inst), ("t.yaml", &config), ("pod.yaml", &pod("a"))]);
         assert_eq!(found.iter().filter(|finding| finding.code.id == "S0005").count(), 1, "{found:#?}");
-        world.thorium = Reading::Program;
+        world.read_thorium_as(Reading::Program);
         assert_ne!(verdict(&world, OUT), Verdict::Allow, "the program does not start");
     }
     closed(&[inst, &format!("thorium: {{base_network_policie: {list}}}\n")], "a", OUT, &["T0103"]);
@@ -695,14 +695,14 @@ fn the_program_is_read_as_it_is() {
         (base(shut), p("egress: {allowed_all: true}"), a, Verdict::Deny),
     ] {
         let (mut world, _) = world(&[("i.yaml", inst), ("t.yaml", &config), ("p.yaml", &request)]);
-        world.thorium = Reading::Program;
+        world.read_thorium_as(Reading::Program);
         assert_eq!(verdict(&world, flow), want, "{flow}\n{config}\n{request}");
     }
     let named = "kind: ThoriumInstance\ngroups: [corn]\nimages: [{group: corn, tool: a, network_policies: [p]}]\npolicies: [{name: p, groups: [corn], rules: r.yaml}, {name: q, groups: [corn], ingress: 7, forced_policy: true}]\n";
     // Nothing at all is an empty list, null is refused. The wrong type of q is refused, too.
     for (rules, want) in [("ingress:\n", Verdict::Deny), ("ingress: null\n", Verdict::Allow)] {
         let (mut world, _) = world(&[("i.yaml", named), ("r.yaml", rules), ("t.yaml", HALF)]);
-        world.thorium = Reading::Program;
+        world.read_thorium_as(Reading::Program);
         assert_eq!(verdict(&world, "ip:203.0.113.7 -> corn/a tcp/443"), want, "{rules}");
     }
 }

@@ -17,9 +17,9 @@ use smol_str::SmolStr;
 use crate::Engine;
 use crate::delta::Delta;
 use crate::endpoints::NONE;
-use crate::event::{Event, Item, Key, sort};
 use crate::namespaces::{Before, Undeclared};
 use crate::pending::Place;
+use palisade_model::event::{Event, Item, Key};
 
 impl Engine {
     /// Takes an event, and says what it changed. Nothing is wrong with one that changes nothing.
@@ -44,8 +44,8 @@ impl Engine {
             Event::Apply(Item::Group(group)) => self.set_group(&group.name(), Some(group)),
             Event::Apply(Item::Name(name, addresses)) => self.set_name(&name, Some(addresses)),
             Event::Delete(Key::Namespace(name)) => self.undeclare(&name),
-            Event::Delete(Key::Pod(namespace, name, sort)) => {
-                if let Some(pod) = self.endpoints.find(&namespace, &name, sort.as_deref()) {
+            Event::Delete(Key::Pod(namespace, name, variant)) => {
+                if let Some(pod) = self.endpoints.find(&namespace, &name, variant.as_deref()) {
                     self.remove_pod(pod);
                 }
             }
@@ -65,7 +65,7 @@ impl Engine {
     }
 
     fn apply_pod(&mut self, pod: &Pod) {
-        let found = self.endpoints.find(&pod.namespace, &pod.name, sort(pod).as_deref());
+        let found = self.endpoints.find(&pod.namespace, &pod.name, pod.variant().as_deref());
         if found.is_some_and(|at| self.endpoints.is_same(at, pod)) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Answers from the index: the same as the plain evaluator's, from the rows that concern somebody only.
+//! Answers from the index: the same as the plain evaluator's, from the rows that apply to an endpoint only.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use palisade_model::cluster::{Pod, Service};
 use palisade_model::evaluate::subject;
 use palisade_model::flow::{Flow, Party, Who};
-use palisade_model::matching::{Context, Endpoint};
+use palisade_model::matching::{CarriedTraffic, Context, Endpoint};
 use palisade_model::options::Options;
-use palisade_model::policy::{Action, Direction, Object, ServiceName, TrafficMatches};
+use palisade_model::pipeline::{self, Effect, Stages};
+use palisade_model::policy::{Direction, Object, ServiceName};
 use palisade_model::snapshot::Stage;
 use palisade_model::trace::Verdict;
 use palisade_model::traffic::Protocol;
 use smallvec::SmallVec;
 
 use crate::Engine;
-use crate::delta::{Content, Does, RuleId, SetId};
+use crate::delta::{Content, RuleEffect, RuleId, SetId};
 use crate::endpoints::{NONE, number};
-use crate::event::sort;
 use crate::rows::{PeerSets, Row};
 
 /// How much there is of everything.
@@ -59,7 +59,8 @@ impl Engine {
     /// How much there is of everything.
     pub fn counts(&self) -> Counts {
         let sets = || self.sets.sets.iter().map(|(_, set)| set);
-        let isolations = self.rows.iter().filter(|(_, entry)| entry.row.does == Does::Isolate).count();
+        let isolations =
+            self.rows.iter().filter(|(_, entry)| entry.row.effect == RuleEffect::Isolate).count();
         Counts {
             pods: self.endpoints.pods.len(),
             classes: self.endpoints.classes.len(),
@@ -74,7 +75,7 @@ impl Engine {
 
     /// The place of a pod, for a flow.
     pub fn pod_at(&self, pod: &Pod) -> Option<usize> {
-        self.endpoints.find(&pod.namespace, &pod.name, sort(pod).as_deref()).map(|at| at as usize)
+        self.endpoints.find(&pod.namespace, &pod.name, pod.variant().as_deref()).map(|at| at as usize)
     }
 
     /// The place of a service, for a flow.
@@ -167,60 +168,96 @@ impl Engine {
 
 // === impl Asked ===
 
-impl Asked<'_> {
+impl<'a> Asked<'a> {
+    /// Decides for a pod in these sets.
     fn pod(&self, sets: &[(SetId, u32)]) -> Verdict {
         let ids = || sets.iter().map(|(set, _)| *set);
-        if let Some(verdict) = self.first_match(ids(), Stage::Tiers) {
-            return verdict;
-        }
         let own = || ids().map(|set| &self.engine.sets.sets[set]);
-        if own().any(|set| set.isolated[self.direction as usize] > 0) {
-            let mut rows = own().flat_map(|set| &set.allows).map(|row| &self.engine.rows[*row].row);
-            let allows = |row: &Row| row.directions.contains(self.direction) && self.matches(row);
-            return if rows.any(allows) { Verdict::Allow } else { Verdict::Deny };
-        }
-        self.first_match(ids(), Stage::Baseline).unwrap_or(Verdict::Allow)
+        let isolated = own().any(|set| set.isolated[self.direction as usize] > 0);
+        let rows = own().flat_map(|set| &set.allows).map(|row| &self.engine.rows[*row].row);
+        let allows = rows.filter(|row| row.directions.contains(self.direction));
+        self.decide(&ids(), isolated, allows)
     }
 
-    /// Of a node or a service, which NetworkPolicies are not about.
+    /// Decides for a node or a service, which NetworkPolicies do not apply to.
     fn beyond_pods(&self, sets: &[SetId]) -> Verdict {
-        let ids = || sets.iter().copied();
-        let decided = self.first_match(ids(), Stage::Tiers);
-        decided.or_else(|| self.first_match(ids(), Stage::Baseline)).unwrap_or(Verdict::Allow)
+        self.decide(&sets.iter().copied(), false, std::iter::empty())
     }
 
-    /// First match over the rows of all these sets, merged in their order.
-    fn first_match(&self, sets: impl Iterator<Item = SetId>, stage: Stage) -> Option<Verdict> {
-        let rows = &self.engine.rows;
-        let mut lists: SmallVec<[&[RuleId]; 8]> = sets
-            .map(|set| &self.engine.sets.sets[set])
+    fn decide(
+        &self,
+        sets: &(impl Iterator<Item = SetId> + Clone),
+        isolated: bool,
+        allows: impl Iterator<Item = &'a Row>,
+    ) -> Verdict {
+        // By reference: a list of lists is too large to be moved around for every connection.
+        let mut tiers = Ranked::new(self, sets.clone(), Stage::Tiers);
+        let mut baseline = None;
+        let stages = Stages {
+            tiers: &mut tiers,
+            isolated,
+            allows,
+            // Most connections are decided before.
+            baseline: std::iter::from_fn(|| {
+                baseline.get_or_insert_with(|| Ranked::new(self, sets.clone(), Stage::Baseline)).next()
+            }),
+        };
+        let is_tcp = self.flow.traffic.protocol == Protocol::Tcp;
+        let carried = self.context.carried(self.flow);
+        pipeline::verdict(is_tcp, stages, |row| self.matches(row, &carried))
+    }
+
+    fn matches(&self, row: &Row, carried: &CarriedTraffic<'_, Engine>) -> bool {
+        self.carries(row, carried)
+            && match &row.peers {
+                PeerSets::Any => true,
+                sets => sets.as_slice().iter().any(|set| self.is_in(*set, self.peer)),
+            }
+            && (row.destination == NONE || self.is_in(row.destination, self.flow.destination))
+    }
+
+    fn carries(&self, row: &Row, carried: &CarriedTraffic<'_, Engine>) -> bool {
+        let traffic = self.flow.traffic;
+        let wanted = self.engine.policies.carried(row);
+        match row.port {
+            None => carried.is_among(wanted.traffic()),
+            Some((named, protocol, port)) => {
+                traffic.protocol == protocol
+                    && traffic.port == port
+                    && wanted.named[named as usize].may_come_from(traffic)
+            }
+        }
+    }
+
+    fn is_in(&self, set: SetId, party: Party) -> bool {
+        self.engine.is_in(set, party, self.flow, &self.context)
+    }
+}
+
+/// The first-match rows of several sets in order of evaluation: a merge of their lists, as far as it is asked for.
+struct Ranked<'a> {
+    engine: &'a Engine,
+    lists: SmallVec<[&'a [RuleId]; 8]>,
+}
+
+// === impl Ranked ===
+
+impl<'a> Ranked<'a> {
+    fn new(asked: &Asked<'a>, sets: impl Iterator<Item = SetId>, stage: Stage) -> Self {
+        let engine = asked.engine;
+        let lists = sets
+            .map(|set| &engine.sets.sets[set])
             .filter(|set| !set.ranked.is_empty())
-            .map(|set| set.ranked_of(rows, self.direction, stage))
+            .map(|set| set.ranked_of(&engine.rows, asked.direction, stage))
             .filter(|list| !list.is_empty())
             .collect();
-        // A pod is in a handful of sets that rules of tiers apply to: the least head of a few lists.
-        while let Some(at) = self.least(&lists) {
-            let (row, rest) = lists[at].split_first()?;
-            lists[at] = rest;
-            let row = &rows[*row].row;
-            if !self.matches(row) {
-                continue;
-            }
-            return match row.does {
-                Does::Act(Action::Allow) if !self.fulfils_conditions(row) => Some(Verdict::Deny),
-                Does::Act(Action::Allow) => Some(Verdict::Allow),
-                Does::Act(Action::Deny) => Some(Verdict::Deny),
-                Does::Act(Action::Reject) => Some(Verdict::Reject),
-                Does::Act(Action::Pass) | Does::Isolate => None,
-            };
-        }
-        None
+        Ranked { engine, lists }
     }
 
-    /// The list with the least head.
-    fn least(&self, lists: &[&[RuleId]]) -> Option<usize> {
+    /// The list with the least head. A pod is in a handful of sets that rules of tiers apply to.
+    fn least(&self) -> Option<usize> {
         let mut best: Option<(usize, RuleId)> = None;
-        for (at, list) in lists.iter().enumerate() {
+        for (at, list) in self.lists.iter().enumerate() {
             if let Some(head) = list.first()
                 && best.is_none_or(|(_, row)| self.engine.compare_rows(*head, row) == Ordering::Less)
             {
@@ -229,39 +266,21 @@ impl Asked<'_> {
         }
         best.map(|(at, _)| at)
     }
+}
 
-    /// HTTP and TLS are inside of TCP: what conditions on them cannot hold for is dropped.
-    fn fulfils_conditions(&self, row: &Row) -> bool {
-        let carried = self.engine.policies.carried(row);
-        carried.conditions().is_empty() || self.flow.traffic.protocol == Protocol::Tcp
-    }
+impl<'a> Iterator for Ranked<'a> {
+    type Item = (&'a Row, Effect);
 
-    fn matches(&self, row: &Row) -> bool {
-        self.carries(row)
-            && match &row.peers {
-                PeerSets::Any => true,
-                sets => sets.as_slice().iter().any(|set| self.is_in(*set, self.peer)),
-            }
-            && (row.destination == NONE || self.is_in(row.destination, self.flow.destination))
-    }
-
-    fn carries(&self, row: &Row) -> bool {
-        let traffic = self.flow.traffic;
-        let carried = self.engine.policies.carried(row);
-        match row.port {
-            None => match carried.traffic() {
-                TrafficMatches::Any => true,
-                matches => self.context.traffics(matches, self.flow),
-            },
-            Some((named, protocol, port)) => {
-                traffic.protocol == protocol
-                    && traffic.port == port
-                    && carried.named[named as usize].may_come_from(traffic)
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let at = self.least()?;
+            let (row, rest) = self.lists[at].split_first()?;
+            self.lists[at] = rest;
+            let row = &self.engine.rows[*row].row;
+            // Isolations are no first-match rows.
+            if let RuleEffect::Decide(effect) = row.effect {
+                return Some((row, effect));
             }
         }
-    }
-
-    fn is_in(&self, set: SetId, party: Party) -> bool {
-        self.engine.is_in(set, party, self.flow, &self.context)
     }
 }

@@ -1,7 +1,9 @@
 //! What a rule wants a connection to carry, kept once for all of its rows: the traffic that has numbers, and the ports that have
 //! only names, for which ports.rs makes rows.
 
+use palisade_model::pipeline::Effect;
 use palisade_model::policy::{Layer7, PortMatch, Rule, TrafficMatch, TrafficMatches};
+use palisade_model::resolve::ResolvedRule;
 use palisade_model::traffic::{PortRange, Protocol, Traffic};
 use smol_str::SmolStr;
 
@@ -28,9 +30,10 @@ pub(crate) struct Named {
 // === impl Carried ===
 
 impl Carried {
-    /// What a rule carries, and whether that is what it carried before. One that cannot be read is about everything.
-    pub(crate) fn new(rule: &Rule, unreadable: bool, before: Option<&Carried>) -> Self {
-        let mut carried = Carried::of(rule, unreadable);
+    /// Returns the traffic of a rule, with another edition if it differs from before. A rule without effect has no rows; its
+    /// traffic is kept for when it gets some.
+    pub(crate) fn new(rule: &Rule, resolved: Option<&ResolvedRule<'_>>, before: Option<&Carried>) -> Self {
+        let mut carried = Carried::of(rule, resolved);
         if let Some(before) = before {
             carried.edition = before.edition;
             carried.edition += u32::from(carried != *before);
@@ -38,17 +41,17 @@ impl Carried {
         carried
     }
 
-    fn of(rule: &Rule, unreadable: bool) -> Self {
-        let all = match &rule.traffic {
-            TrafficMatches::Of(all) if !unreadable => all,
-            _ => {
-                let layer7 = if unreadable { Vec::new() } else { rule.layer7.clone() };
-                let log = rule.log.clone();
+    fn of(rule: &Rule, resolved: Option<&ResolvedRule<'_>>) -> Self {
+        let conditional = resolved.is_some_and(|resolved| resolved.effect == Effect::AllowTcp);
+        let layer7 = if conditional { rule.layer7.clone() } else { Vec::new() };
+        let all = match resolved.map(|resolved| resolved.traffic) {
+            Some(TrafficMatches::Of(all)) => all,
+            Some(TrafficMatches::Any) | None => {
                 return Carried {
                     traffic: TrafficMatches::Any,
                     named: Box::default(),
                     layer7,
-                    log,
+                    log: rule.log.clone(),
                     edition: 0,
                 };
             }
@@ -87,7 +90,7 @@ impl Carried {
         Carried {
             traffic: TrafficMatches::Of(plain),
             named: names.into(),
-            layer7: rule.layer7.clone(),
+            layer7,
             log: rule.log.clone(),
             edition: 0,
         }

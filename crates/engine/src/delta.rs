@@ -22,11 +22,10 @@ use std::sync::Arc;
 
 use palisade_model::diagnostic::Location;
 use palisade_model::label::Selector;
-use palisade_model::policy::{
-    Action, Direction, DomainName, Layer7, Object, PodSet, Priority, ServiceName, TrafficMatches,
-};
+use palisade_model::pipeline::Effect;
+use palisade_model::policy::{Direction, DomainName, Layer7, Object, PodSet, ServiceName, TrafficMatches};
 use palisade_model::ranges::Ranges;
-use palisade_model::snapshot::Stage;
+use palisade_model::resolve::Rank;
 use palisade_model::traffic::Protocol;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
@@ -174,10 +173,10 @@ pub struct Rule {
     pub rule: Option<u32>,
     /// Its direction; an isolation may be for both.
     pub directions: Directions,
-    /// Where it stands. Of two that stand at the same place the policy's object decides.
-    pub order: Order,
+    /// Its order of evaluation. Rules of equal rank are ordered by the objects of their policies.
+    pub rank: Rank,
     /// What it does.
-    pub does: Does,
+    pub effect: RuleEffect,
     /// Whom it applies to.
     pub subject: SetId,
     /// Who must be at the other end: in any of these; anybody if there is no list.
@@ -192,8 +191,8 @@ pub struct Rule {
     pub log: Option<SmolStr>,
 }
 
-/// When a rule's turn comes: by its place, and of the same place what allows before what isolates.
-pub(crate) type Turn = (Order, bool);
+/// The order in which rules are added: by rank, and of equal rank those that allow before those that isolate.
+pub(crate) type Turn = (Rank, bool);
 
 /// One direction or both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -206,26 +205,11 @@ pub struct Directions {
 
 /// What a rule does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Does {
+pub enum RuleEffect {
     /// Its subject may do only what some rule of the NetworkPolicy stage allows, in these directions.
     Isolate,
-    /// This, with the connections it matches.
-    Act(Action),
-}
-
-/// The place of a rule in the pipeline. In the NetworkPolicy stage, where order says nothing, all are alike.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Order {
-    /// The stage.
-    pub stage: Stage,
-    /// Whether the policy's tier exists; one that has no place comes before all others.
-    pub placed: bool,
-    /// The tier's number.
-    pub tier: u8,
-    /// The policy's priority in its tier.
-    pub priority: Priority,
-    /// The rule's index in its direction.
-    pub index: u32,
+    /// Decides about the connections it matches.
+    Decide(Effect),
 }
 
 /// What a node needs of a set, because some pod of it, or the node itself, is in the subject of a rule that names it.
@@ -258,12 +242,11 @@ impl Origin {
     }
 }
 
-// === impl Does ===
+// === impl RuleEffect ===
 
-impl Does {
-    /// When the turn of a rule comes that does this at that place.
-    pub(crate) fn turn(self, order: Order) -> Turn {
-        (order, self == Does::Isolate)
+impl RuleEffect {
+    pub(crate) fn turn(self, rank: Rank) -> Turn {
+        (rank, self == RuleEffect::Isolate)
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub(crate) struct Endpoints {
     pub(crate) pods: Arena<PodEntry>,
-    /// By namespace, name and sort.
+    /// By namespace, name and variant.
     pod_by_name: Table,
     pub(crate) namespaces: Arena<NamespaceEntry>,
     pub(crate) namespace_by_name: Map<SmolStr, u32>,
@@ -128,11 +128,11 @@ impl Endpoints {
         }
     }
 
-    pub(crate) fn find(&self, namespace: &str, name: &str, sort: Option<&str>) -> Option<u32> {
-        let hash = self.pod_by_name.hash(&(namespace, name, sort));
+    pub(crate) fn find(&self, namespace: &str, name: &str, variant: Option<&str>) -> Option<u32> {
+        let hash = self.pod_by_name.hash(&(namespace, name, variant));
         self.pod_by_name.find(hash, |at| {
             let member = &self.pods[at].member;
-            member.name == name && member.namespace == namespace && member.sort() == sort
+            member.name == name && member.namespace == namespace && member.variant() == variant
         })
     }
 
@@ -141,7 +141,7 @@ impl Endpoints {
         let (namespace, new) = self.namespace_or_new(&pod.namespace);
         self.namespaces[namespace].pods += 1;
         let member = Arc::new(Member::from(pod));
-        let hash = self.pod_by_name.hash(&(&*member.namespace, &*member.name, member.sort()));
+        let hash = self.pod_by_name.hash(&(&*member.namespace, &*member.name, member.variant()));
         let shape = self.shapes.of(pod);
         let at = self.pods.insert(PodEntry {
             member,
@@ -169,7 +169,7 @@ impl Endpoints {
     /// A pod is not found by its name any more: it is about to go.
     pub(crate) fn hide(&mut self, pod: u32) {
         let member = &self.pods[pod].member;
-        let hash = self.pod_by_name.hash(&(&*member.namespace, &*member.name, member.sort()));
+        let hash = self.pod_by_name.hash(&(&*member.namespace, &*member.name, member.variant()));
         self.pod_by_name.remove(hash, pod);
     }
 
@@ -306,15 +306,12 @@ impl From<&Pod> for Member {
 }
 
 impl Member {
-    /// What tells it from a pod of the same name: the kind of workload it is the template of, or that it is no pod.
-    pub(crate) fn sort(&self) -> Option<&str> {
+    /// Returns the [`Pod::variant`] of the pod it was made from.
+    pub(crate) fn variant(&self) -> Option<&str> {
         match &self.kind {
             MemberKind::Template(kind) => Some(kind),
-            MemberKind::Entity => Some(ENTITY),
+            MemberKind::Entity => Some(Pod::EXTERNAL_ENTITY),
             _ => None,
         }
     }
 }
-
-/// What an external entity is, beside the kinds of workloads.
-pub(crate) const ENTITY: &str = "ExternalEntity";

@@ -8,18 +8,14 @@
 //!                                                    each class of namespaces (relative.rs)
 //! ```
 
-use std::borrow::Cow;
-
 use palisade_model::address::Block;
-use palisade_model::cluster::NAMESPACE_NAME_LABEL;
-use palisade_model::group::Members;
-use palisade_model::label::{Operator, Requirement, Selector};
-use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, ServiceName, Subject};
+use palisade_model::policy::{PodSet, Subject};
 use palisade_model::ranges::Ranges;
-use smol_str::SmolStr;
+use palisade_model::resolve::{self, ResolvedPeer, ResolvedPeers, ResolvedSubject};
 
 use crate::Engine;
 use crate::delta::{Content, SetId, Wanted};
+use crate::policies::Referenced;
 use crate::ports::Where;
 use crate::rows::{PeerSets, Row};
 use crate::shapes::Few;
@@ -40,21 +36,15 @@ pub(crate) struct More {
     pub(crate) relatives: Vec<u32>,
 }
 
-/// Whom a rule applies to.
-enum Applies<'a> {
-    Pods(Cow<'a, PodSet>),
-    Nodes(Cow<'a, Selector>),
-    Service(&'a ServiceName),
-}
-
 impl Engine {
-    /// Makes the rows of a rule, after the pattern of one of them. The sets of its subjects may be known.
+    /// Makes the rows of a rule after a pattern. The sets of its subjects may be known already.
     pub(crate) fn make(
         &mut self,
         row: &Row,
         subjects: &[Subject],
         known: Option<Few>,
-        peers: &Peers,
+        peers: &ResolvedPeers<'_>,
+        names: &Referenced,
         made: &mut Made,
     ) {
         let (fixed, relative) = self.peer_sets(peers);
@@ -68,19 +58,19 @@ impl Engine {
             }
             return;
         }
-        for subject in self.applies_to(subjects) {
+        for subject in resolve::subjects(subjects, &names) {
             match subject {
-                Applies::Pods(set) if !relative.is_empty() => {
+                ResolvedSubject::Pods(set) if !relative.is_empty() => {
                     let pattern = Row { peers: fixed.clone(), ..row.clone() };
                     let id = self.make_relative(pattern, set.into_owned(), relative.clone());
                     made.more.get_or_insert_default().relatives.push(id);
                 }
                 other => {
-                    // Nodes and services have no namespace for others to be the same as.
+                    // Nodes and services have no namespace that peers could be relative to.
                     let subject = self.take_set(match &other {
-                        Applies::Pods(set) => Wanted::Pods(set, None),
-                        Applies::Nodes(selector) => Wanted::Nodes(selector),
-                        Applies::Service(name) => Wanted::Service(name),
+                        ResolvedSubject::Pods(set) => Wanted::Pods(set, None),
+                        ResolvedSubject::Nodes(selector) => Wanted::Nodes(selector),
+                        ResolvedSubject::Service(name) => Wanted::Service(name),
                     });
                     self.make_rows(Row { subject, peers: fixed.clone(), ..row.clone() }, made);
                 }
@@ -154,173 +144,44 @@ impl Engine {
         }
     }
 
-    /// The sets of pods that subjects mean.
-    pub(crate) fn pod_subjects(&mut self, subjects: &[Subject]) -> Few {
-        let mut sets = Few::new();
-        for subject in self.applies_to(subjects) {
-            if let Applies::Pods(set) = subject {
-                sets.push(self.take_set(Wanted::Pods(&set, None)));
-            }
-        }
-        sets
+    /// Returns the sets of the pods among subjects.
+    pub(crate) fn pod_subjects(&mut self, subjects: &[ResolvedSubject<'_>]) -> Few {
+        let pods = subjects.iter().filter_map(|subject| match subject {
+            ResolvedSubject::Pods(set) => Some(set),
+            ResolvedSubject::Nodes(_) | ResolvedSubject::Service(_) => None,
+        });
+        pods.map(|set| self.take_set(Wanted::Pods(set, None))).collect()
     }
 
-    /// Whom subjects mean, each once.
-    fn applies_to<'a>(&self, subjects: &'a [Subject]) -> Vec<Applies<'a>> {
-        let mut all: Vec<Applies<'a>> = Vec::new();
-        let mut add = |one: Applies<'a>| {
-            if !all.contains(&one) {
-                all.push(one);
-            }
-        };
-        for subject in subjects {
-            match subject {
-                Subject::Pods(set) => {
-                    if let Some(set) = absolute(set) {
-                        add(Applies::Pods(set));
-                    }
-                }
-                Subject::Nodes(selector) => add(Applies::Nodes(Cow::Borrowed(selector))),
-                Subject::Service(name) => add(Applies::Service(name)),
-                Subject::Group { group, within } => match self.groups.get(group) {
-                    Ok(members) => {
-                        for member in members {
-                            match member {
-                                Members::Pods(set) => {
-                                    if let Some(set) = absolute(set) {
-                                        add(Applies::Pods(Cow::Owned(inside(&set, within.as_ref()))));
-                                    }
-                                }
-                                Members::Nodes(selector) if within.is_none() => {
-                                    add(Applies::Nodes(Cow::Owned(selector.clone())));
-                                }
-                                _ => {}
-                            }
-                        }
-                    }
-                    // Whoever it could have meant: rules that apply to it fail closed.
-                    Err(_) => {
-                        let pods = inside(&PodSet::everything(), within.as_ref());
-                        add(Applies::Pods(Cow::Owned(PodSet { external: true, ..pods.clone() })));
-                        add(Applies::Pods(Cow::Owned(pods)));
-                        if within.is_none() {
-                            add(Applies::Nodes(Cow::Owned(Selector::everything())));
-                        }
-                    }
-                },
-            }
+    /// Returns the sets at the other end of a rule, and those that are relative to its subject.
+    fn peer_sets(&mut self, peers: &ResolvedPeers<'_>) -> (PeerSets, Vec<PodSet>) {
+        if matches!(peers, ResolvedPeers::Any) {
+            return (PeerSets::Any, Vec::new());
         }
-        all
-    }
-
-    /// The sets at the other end of a rule, and those that are relative to its subject.
-    fn peer_sets(&mut self, peers: &Peers) -> (PeerSets, Vec<PodSet>) {
-        let Peers::Of(peers) = peers else { return (PeerSets::Any, Vec::new()) };
         let mut sets = Few::new();
         let mut relative = Vec::new();
-        let mut blocks: Vec<Cow<'_, Block>> = Vec::new();
-        for peer in peers {
-            match peer {
-                Peer::Pods(set) if is_absolute(set) => {
-                    sets.push(self.take_set(Wanted::Pods(&canonical(set), None)));
-                }
-                Peer::Pods(set) => relative.push(set.clone()),
-                Peer::Addresses(block) => blocks.push(Cow::Borrowed(block)),
-                Peer::Nodes(selector) => sets.push(self.take_set(Wanted::Nodes(selector))),
-                Peer::Names(names) => {
-                    let mut names = names.clone();
-                    names.sort();
-                    names.dedup();
-                    sets.push(self.take_set(Wanted::Names(&names)));
-                }
-                Peer::Service(name) => sets.push(self.take_set(Wanted::Service(name))),
-                Peer::Group(group) => {
-                    for member in self.groups.get(group).unwrap_or_default().to_vec() {
-                        match member {
-                            Members::Pods(set) if is_absolute(&set) => {
-                                sets.push(self.take_set(Wanted::Pods(&canonical(&set), None)));
-                            }
-                            Members::Pods(set) => relative.push(set),
-                            Members::Nodes(selector) => sets.push(self.take_set(Wanted::Nodes(&selector))),
-                            Members::Addresses(own) => blocks.extend(own.into_iter().map(Cow::Owned)),
-                            _ => {}
-                        }
-                    }
-                }
-                Peer::Unknown(_) => {}
+        let mut blocks: Vec<&Block> = Vec::new();
+        peers.for_each(|peer| match peer {
+            ResolvedPeer::Pods(set) if set.is_absolute() => {
+                sets.push(self.take_set(Wanted::Pods(&set.canonical(), None)));
             }
-        }
+            ResolvedPeer::Pods(set) => relative.push(set.clone()),
+            ResolvedPeer::Addresses(own) => blocks.extend(own),
+            ResolvedPeer::Nodes(selector) => sets.push(self.take_set(Wanted::Nodes(selector))),
+            ResolvedPeer::Names(names) => {
+                let mut names = names.to_vec();
+                names.sort();
+                names.dedup();
+                sets.push(self.take_set(Wanted::Names(&names)));
+            }
+            ResolvedPeer::Service(name) => sets.push(self.take_set(Wanted::Service(name))),
+            ResolvedPeer::Group(_) => {}
+        });
         if !blocks.is_empty() {
             // However many blocks there are, to a data plane they are one set.
-            let ranges = Ranges::of(blocks.iter().map(|block| &**block));
+            let ranges = Ranges::of(blocks);
             sets.push(self.take_set(Wanted::Addresses(&ranges)));
         }
         (sets.into_iter().collect(), relative)
     }
-}
-
-impl PartialEq for Applies<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Applies::Pods(one), Applies::Pods(other)) => one == other,
-            (Applies::Nodes(one), Applies::Nodes(other)) => one == other,
-            (Applies::Service(one), Applies::Service(other)) => one == other,
-            _ => false,
-        }
-    }
-}
-
-fn is_absolute(set: &PodSet) -> bool {
-    matches!(set.namespaces, Namespaces::Named(_) | Namespaces::Matching(_))
-}
-
-/// A set of subjects with nothing relative in it: everybody is in its own namespace, and has the same labels as itself if
-/// it has them at all.
-fn absolute(set: &PodSet) -> Option<Cow<'_, PodSet>> {
-    let namespaces = match &set.namespaces {
-        Namespaces::Named(_) | Namespaces::Matching(_) => return Some(canonical(set)),
-        Namespaces::Own => Selector::everything(),
-        Namespaces::SameLabels(keys) if !keys.is_empty() => {
-            Selector::new(keys.iter().map(|key| Requirement::new(key.clone(), Operator::Exists)))
-        }
-        Namespaces::SameLabels(_) | Namespaces::NotSameLabels(_) => return None,
-    };
-    Some(Cow::Owned(PodSet { namespaces: Namespaces::Matching(namespaces), ..set.clone() }))
-}
-
-/// The same set in the one way to write it: a namespace that is selected by the label with its name is named.
-fn canonical(set: &PodSet) -> Cow<'_, PodSet> {
-    let Namespaces::Matching(selector) = &set.namespaces else { return Cow::Borrowed(set) };
-    match selector.requirements() {
-        [Requirement { key, operator: Operator::In(names) }]
-            if key == NAMESPACE_NAME_LABEL && names.len() == 1 =>
-        {
-            Cow::Owned(PodSet { namespaces: Namespaces::Named(names[0].clone()), ..set.clone() })
-        }
-        _ => Cow::Borrowed(set),
-    }
-}
-
-/// A set, only in one namespace. Where both say something about namespaces, what is asked of labels stays: the name of a
-/// namespace is a label of it.
-pub(crate) fn inside(set: &PodSet, within: Option<&SmolStr>) -> PodSet {
-    let Some(namespace) = within else { return set.clone() };
-    let namespaces = match &set.namespaces {
-        Namespaces::Named(name) if name == namespace => Namespaces::Named(name.clone()),
-        Namespaces::Matching(selector) if selector.is_everything() => Namespaces::Named(namespace.clone()),
-        namespaces => {
-            Namespaces::Matching(narrowed(namespaces, [Requirement::equals(NAMESPACE_NAME_LABEL, namespace)]))
-        }
-    };
-    PodSet { namespaces, ..set.clone() }
-}
-
-/// What is asked of the labels of namespaces, and more.
-pub(crate) fn narrowed(namespaces: &Namespaces, more: impl IntoIterator<Item = Requirement>) -> Selector {
-    let own: Vec<Requirement> = match namespaces {
-        Namespaces::Named(name) => vec![Requirement::equals(NAMESPACE_NAME_LABEL, name)],
-        Namespaces::Matching(selector) => selector.requirements().to_vec(),
-        _ => Vec::new(),
-    };
-    Selector::new(own.into_iter().chain(more))
 }

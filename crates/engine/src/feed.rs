@@ -148,11 +148,12 @@ mod tests {
     use palisade_model::label::Labels;
     use palisade_model::label::Selector;
     use palisade_model::policy::{
-        Direction, Isolation, Namespaces, Object, Placement, PodSet, Policy, Subject,
+        Dialect, Direction, Isolation, Namespaces, Object, Placement, PodSet, Policy, Subject,
     };
 
     use super::*;
-    use crate::{Engine, Event, Item};
+    use crate::Engine;
+    use palisade_model::event::{Event, Item};
 
     fn pod(name: usize) -> Event {
         let labels = Labels::new([("app".into(), "web".into())]);
@@ -171,7 +172,7 @@ mod tests {
             version: "v1".into(),
             generation: 1,
             at: None,
-            api: "",
+            dialect: Dialect::NetworkPolicy,
         };
         Event::Apply(Item::Policy(Policy {
             object: Arc::new(object),

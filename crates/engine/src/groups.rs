@@ -2,10 +2,11 @@
 //! and whoever names it is told only if it came to something else.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use palisade_model::group::{Group, GroupName, Members};
 use palisade_model::policy::ServiceName;
-use palisade_model::snapshot::groups::{Resolved, members, resolve_one, sibling};
+use palisade_model::resolve::{Expansion, expand, sibling};
 
 use crate::Engine;
 use crate::table::References;
@@ -14,7 +15,7 @@ use crate::table::References;
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     groups: BTreeMap<GroupName, Group>,
-    resolved: BTreeMap<GroupName, Resolved>,
+    expansions: BTreeMap<GroupName, Arc<Expansion>>,
     /// Who has a group as a child, and who stands for the pods of a service.
     by_child: References<GroupName, GroupName>,
     by_service: References<ServiceName, GroupName>,
@@ -25,14 +26,14 @@ pub(crate) struct Groups {
 impl Groups {
     pub(crate) fn is_empty(&self) -> bool {
         self.groups.is_empty()
-            && self.resolved.is_empty()
+            && self.expansions.is_empty()
             && self.by_child.is_empty()
             && self.by_service.is_empty()
     }
 
-    /// Returns the members of a group, or what in it cannot be read. A group that does not exist has no members.
-    pub(crate) fn get(&self, name: &GroupName) -> Result<&[Members], &str> {
-        members(self.resolved.get(name))
+    /// Returns the members of a group, or what in it cannot be read; `None` if it does not exist.
+    pub(crate) fn get(&self, name: &GroupName) -> Option<&Arc<Expansion>> {
+        self.expansions.get(name)
     }
 
     fn refer(&mut self, name: &GroupName, there: bool) {
@@ -82,12 +83,12 @@ impl Engine {
         for name in names {
             let members = |name: &GroupName| self.groups.groups.get(name).map(|group| &group.members);
             let now = members(&name).map(|own| {
-                resolve_one(&name, own, members, |service: &ServiceName| self.services.service(service))
+                expand(&name, own, members, |service: &ServiceName| self.services.service(service))
             });
-            if self.groups.resolved.get(&name) != now.as_ref() {
+            if self.groups.expansions.get(&name).map(|before| &**before) != now.as_ref() {
                 match now {
-                    Some(now) => drop(self.groups.resolved.insert(name.clone(), now)),
-                    None => drop(self.groups.resolved.remove(&name)),
+                    Some(now) => drop(self.groups.expansions.insert(name.clone(), Arc::new(now))),
+                    None => drop(self.groups.expansions.remove(&name)),
                 }
                 changed.push(name);
             }

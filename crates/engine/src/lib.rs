@@ -34,7 +34,6 @@ mod carried;
 mod classes;
 pub mod delta;
 mod endpoints;
-mod event;
 mod expand;
 pub mod feed;
 mod groups;
@@ -64,7 +63,6 @@ use palisade_model::matching::{Parties, PodFacts};
 use smol_str::SmolStr;
 
 pub use self::delta::{Change, Delta};
-pub use self::event::{Event, Item, Key, PolicyKey};
 
 use self::delta::RuleId;
 use self::endpoints::{Endpoints, number};

@@ -73,14 +73,14 @@ impl View {
             }
         }
         let mut came: Vec<(RuleId, &Arc<Rule>)> = came.into_iter().collect();
-        came.sort_by_key(|(_, rule)| rule.does.turn(rule.order));
+        came.sort_by_key(|(_, rule)| rule.effect.turn(rule.rank));
         changes.extend(came.iter().map(|(id, rule)| Change::Rule(*id, Arc::clone(rule))));
         let moves = step.moves();
         if !moves.is_empty() {
             changes.push(Change::Move(moves));
         }
         let mut left: Vec<(&RuleId, &Arc<Rule>)> = went.iter().map(|(id, rule)| (id, *rule)).collect();
-        left.sort_by_key(|(_, rule)| rule.does.turn(rule.order));
+        left.sort_by_key(|(_, rule)| rule.effect.turn(rule.rank));
         changes.extend(left.iter().rev().map(|(id, _)| Change::NoRule(**id)));
         for set in step.touched.iter().copied() {
             if step.before(set) > Has::Nothing && step.now(set) == Has::Nothing {

@@ -221,7 +221,7 @@ impl Engine {
     /// In the order in which they come: stage by stage, in the NetworkPolicy stage what allows before what isolates.
     fn sort_rows(&self, rows: &mut [RuleId]) {
         if rows.len() > 1 {
-            let turn = |row: &Row| row.does.turn(row.order);
+            let turn = |row: &Row| row.effect.turn(row.rank);
             rows.sort_by(|one, other| {
                 let (one, other) = (&self.rows[*one].row, &self.rows[*other].row);
                 turn(one).cmp(&turn(other)).then_with(|| self.compare(one, other))

@@ -4,13 +4,14 @@
 //! and hold nothing else in common. Only a policy that names a tier or a group is kept, because it has to be read again
 //! when that changes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use palisade_model::group::GroupName;
 use palisade_model::policy::{
-    Action, Direction, Object, Peer, Peers, Placement, Policy, Priority, Rule, Subject, Tier, TrafficMatches,
+    Direction, Object, Peer, Peers, Placement, Policy, Rule, Subject, Tier, TrafficMatches,
 };
+use palisade_model::resolve::{self, Expansion, References, ResolvedRule};
 use palisade_model::snapshot::Stage;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
@@ -18,14 +19,14 @@ use smol_str::SmolStr;
 use crate::Engine;
 use crate::arena::Arena;
 use crate::carried::Carried;
-use crate::delta::{self, Directions, Does, Order, Origin, PolicyId, RuleId, RuleOrigin, SetId};
+use crate::delta::{self, Directions, Origin, PolicyId, RuleEffect, RuleId, RuleOrigin, SetId};
 use crate::endpoints::NONE;
-use crate::event::PolicyKey;
 use crate::expand::Made;
 use crate::rows::{PeerSets, Row};
 use crate::sets::{Counts, Sets, count};
 use crate::shapes::Few;
-use crate::table::{References, Table};
+use crate::table::{References as ReferenceTable, Table};
+use palisade_model::event::PolicyKey;
 
 /// All policies.
 #[derive(Debug, Default)]
@@ -33,8 +34,8 @@ pub(crate) struct Policies {
     policies: Arena<Entry>,
     by_key: Table,
     /// Who names a tier or a group, to be read again when that changes.
-    by_tier: References<SmolStr, PolicyId>,
-    by_group: References<GroupName, PolicyId>,
+    by_tier: ReferenceTable<SmolStr, PolicyId>,
+    by_group: ReferenceTable<GroupName, PolicyId>,
 }
 
 /// A policy.
@@ -48,6 +49,12 @@ struct Entry {
     subjects: Counts,
     /// As it was written, if it has to be read again.
     source: Option<Arc<Policy>>,
+}
+
+/// The objects that one policy names, as they are now: apart from the engine, which changes while rows are made.
+pub(crate) struct Referenced {
+    tier: Option<u8>,
+    groups: BTreeMap<GroupName, Arc<Expansion>>,
 }
 
 // === impl Policies ===
@@ -132,8 +139,8 @@ impl Engine {
                 id
             }
         };
-        self.enter(id, &policy);
         let groups = groups_of(&policy);
+        self.enter(id, &policy, &groups);
         if !groups.is_empty() || tier_of(&policy).is_some() {
             self.refer(id, &policy, &groups, true);
             self.policies.policies[id].source = Some(Arc::new(policy));
@@ -178,7 +185,7 @@ impl Engine {
         }
         for id in users {
             if let Some(source) = self.policies.policies[*id].source.clone() {
-                self.enter(*id, &source);
+                self.enter(*id, &source, &groups_of(&source));
             }
         }
     }
@@ -194,29 +201,29 @@ impl Engine {
     }
 
     /// Makes the rows of a policy.
-    fn enter(&mut self, id: PolicyId, policy: &Policy) {
-        let order = self.place(policy);
+    fn enter(&mut self, id: PolicyId, policy: &Policy, groups: &BTreeSet<GroupName>) {
+        let names = &Referenced::by(self, policy, groups);
+        let rank = resolve::rank(policy, &names);
         let mut made = Made::default();
-        let union = order.stage == Stage::NetworkPolicy;
         let before = std::mem::take(&mut self.policies.policies[id].rules);
-        let mut unreadable: SmallVec<[bool; 16]> = SmallVec::new();
+        let mut resolved: SmallVec<[Option<ResolvedRule<'_>>; 8]> = SmallVec::new();
         let mut carried: [Vec<Carried>; 2] = Default::default();
         for rule in &policy.rules {
             let way = usize::from(rule.direction == Direction::Ingress);
-            let cannot = self.is_unreadable(rule);
             let old = before[way].get(carried[way].len());
-            carried[way].push(Carried::new(rule, cannot, old));
-            unreadable.push(cannot);
+            let own = resolve::rule(rule, rank, &names);
+            carried[way].push(Carried::new(rule, own.as_ref(), old));
+            resolved.push(own);
         }
         self.policies.policies[id].rules = carried.map(Vec::into_boxed_slice);
         // A policy's isolations and rules mostly apply to the same pods: they are looked up once.
         let mut last: Option<(&Arc<[Subject]>, Few)> = None;
         let mut isolated: SmallVec<[(SetId, Directions); 2]> = SmallVec::new();
-        // Only in the union is anybody isolated.
-        for isolation in policy.isolations.iter().filter(|_| union) {
+        // Only the NetworkPolicy stage isolates.
+        for isolation in policy.isolations.iter().filter(|_| rank.stage == Stage::NetworkPolicy) {
             let sets = match &last {
                 Some((known, sets)) if Arc::ptr_eq(known, &isolation.subjects) => sets.clone(),
-                _ => self.pod_subjects(&isolation.subjects),
+                _ => self.pod_subjects(&resolve::subjects(&isolation.subjects, &names)),
             };
             for subject in &sets {
                 match isolated.iter_mut().find(|(set, _)| set == subject) {
@@ -236,24 +243,17 @@ impl Engine {
                 destination: NONE,
                 port: None,
                 shared: false,
-                does: Does::Isolate,
+                effect: RuleEffect::Isolate,
                 directions,
-                order,
+                rank,
             }));
         }
-        let mut places = [0; 2];
-        for (rule, unreadable) in policy.rules.iter().zip(unreadable) {
-            let place = &mut places[usize::from(rule.direction == Direction::Ingress)];
-            let at = *place;
-            *place += 1;
-            // What cannot be read fails closed, and so does what stands nowhere. In the union rules only allow.
-            let action = match (rule.action, unreadable, order.placed) {
-                (_, true, _) if union => continue,
-                (_, false, _) if union => Action::Allow,
-                (Action::Allow, true, _) | (Action::Allow, _, false) => continue,
-                (_, true, _) | (Action::Pass, _, false) => Action::Deny,
-                (action, ..) => action,
-            };
+        let mut indices = [0; 2];
+        for (rule, resolved) in policy.rules.iter().zip(resolved) {
+            let index = &mut indices[usize::from(rule.direction == Direction::Ingress)];
+            let at = *index;
+            *index += 1;
+            let Some(resolved) = resolved else { continue };
             let mut row = Row {
                 policy: id,
                 rule: at,
@@ -263,52 +263,18 @@ impl Engine {
                 destination: NONE,
                 port: None,
                 shared: false,
-                does: Does::Act(action),
+                effect: RuleEffect::Decide(resolved.effect),
                 directions: rule.direction.into(),
-                order: Order { index: if union { 0 } else { rule.index }, ..order },
+                rank: resolved.rank,
             };
             row.edition = self.policies.carried(&row).edition();
             let known = match &last {
                 Some((known, sets)) if Arc::ptr_eq(known, &rule.subjects) => Some(sets.clone()),
                 _ => None,
             };
-            let peers = if unreadable { &Peers::Any } else { &rule.peers };
-            self.make(&row, &rule.subjects, known, peers, &mut made);
+            self.make(&row, &rule.subjects, known, &resolved.peers, names, &mut made);
         }
         self.policies.policies[id].made = made;
-    }
-
-    fn is_unreadable(&self, rule: &Rule) -> bool {
-        let broken = |peer: &Peer| matches!(peer, Peer::Group(group) if self.groups.get(group).is_err());
-        let peers = match &rule.peers {
-            Peers::Any => false,
-            Peers::Of(peers) => peers.iter().any(broken),
-        };
-        let subjects = || {
-            rule.subjects.iter().any(
-                |subject| matches!(subject, Subject::Group { group, .. } if self.groups.get(group).is_err()),
-            )
-        };
-        rule.unknown().is_some() || peers || subjects()
-    }
-
-    /// Where a policy stands; one whose tier does not exist comes first.
-    fn place(&self, policy: &Policy) -> Order {
-        let (tier, priority) = match &policy.placement {
-            Placement::Union => {
-                let priority = Priority(0.0);
-                return Order { stage: Stage::NetworkPolicy, placed: true, tier: 0, priority, index: 0 };
-            }
-            Placement::Tier { tier: Tier::Fixed(number, _), priority } => (Some(*number), *priority),
-            Placement::Tier { tier: Tier::Named(name), priority } => {
-                (self.tiers.get(name).copied(), *priority)
-            }
-        };
-        let stage = match tier {
-            Some(tier) if tier > Stage::LAST_TIER => Stage::Baseline,
-            _ => Stage::Tiers,
-        };
-        Order { stage, placed: tier.is_some(), tier: tier.unwrap_or(0), priority, index: 0 }
     }
 
     /// A row as others see it.
@@ -320,8 +286,8 @@ impl Engine {
             policy: row.policy,
             rule: (row.rule != NONE).then_some(row.rule),
             directions: row.directions,
-            order: row.order,
-            does: row.does,
+            rank: row.rank,
+            effect: row.effect,
             subject: row.subject,
             peers: (row.peers != PeerSets::Any).then(|| row.peers.as_slice().into()),
             destination: (row.destination != NONE).then_some(row.destination),
@@ -337,6 +303,28 @@ type Identity<'a> = (&'a str, Option<&'a str>, &'a str, &'a str);
 
 fn identity(object: &Object) -> Identity<'_> {
     (&object.name, object.namespace.as_deref(), &object.kind, &object.group)
+}
+
+// === impl Referenced ===
+
+impl Referenced {
+    fn by(engine: &Engine, policy: &Policy, groups: &BTreeSet<GroupName>) -> Self {
+        let expansion = |name: &GroupName| Some((name.clone(), Arc::clone(engine.groups.get(name)?)));
+        Referenced {
+            tier: tier_of(policy).and_then(|name| engine.tiers.get(name).copied()),
+            groups: groups.iter().filter_map(expansion).collect(),
+        }
+    }
+}
+
+impl<'r> References<'r> for &'r Referenced {
+    fn tier(&self, _: &SmolStr) -> Option<u8> {
+        self.tier
+    }
+
+    fn group(&self, name: &GroupName) -> Option<&'r Expansion> {
+        self.groups.get(name).map(|members| &**members)
+    }
 }
 
 /// The groups that a policy names.

@@ -15,7 +15,7 @@ use smol_str::SmolStr;
 use crate::Engine;
 use crate::arena::Arena;
 use crate::delta::Wanted;
-use crate::expand::{Made, inside, narrowed};
+use crate::expand::Made;
 use crate::rows::{PeerSets, Row};
 use crate::sets::matches;
 
@@ -170,7 +170,10 @@ impl Relative {
 
     /// The subject, in the namespaces of a class.
     fn subject_for(&self, same: &Same) -> PodSet {
-        let subject = inside(&self.subject, same.name.as_ref());
+        let subject = match &same.name {
+            Some(namespace) => self.subject.in_namespace(namespace),
+            None => self.subject.clone(),
+        };
         if self.keys.is_empty() {
             return subject;
         }
@@ -178,7 +181,7 @@ impl Relative {
             Some(value) => Requirement::equals(key, value),
             None => Requirement::new(key.clone(), Operator::DoesNotExist),
         });
-        let namespaces = Namespaces::Matching(narrowed(&subject.namespaces, asked));
+        let namespaces = Namespaces::Matching(subject.namespaces.narrowed(asked));
         PodSet { namespaces, ..subject }
     }
 

@@ -4,12 +4,13 @@
 use std::cmp::Ordering;
 
 use palisade_model::policy::Object;
+use palisade_model::resolve::Rank;
 use palisade_model::snapshot::Stage;
 use palisade_model::traffic::Protocol;
 
 use crate::Engine;
 use crate::arena::Arena;
-use crate::delta::{Directions, Does, Order, PolicyId, RuleId, SetId};
+use crate::delta::{Directions, PolicyId, RuleEffect, RuleId, SetId};
 use crate::endpoints::{NONE, number};
 use crate::sets::count;
 use crate::shapes::Few;
@@ -42,9 +43,9 @@ pub(crate) struct Row {
     pub(crate) port: Option<(u32, Protocol, u16)>,
     /// Whether it comes from a rule with relative peers, and may come from it twice.
     pub(crate) shared: bool,
-    pub(crate) does: Does,
+    pub(crate) effect: RuleEffect,
     pub(crate) directions: Directions,
-    pub(crate) order: Order,
+    pub(crate) rank: Rank,
 }
 
 /// Who must be at the other end.
@@ -134,8 +135,8 @@ impl Engine {
     fn attach(&mut self, id: RuleId) {
         let row = &self.rows[id].row;
         let (subject, directions) = (row.subject, row.directions);
-        match (row.does, row.order.stage) {
-            (Does::Isolate, _) => self.sets.sets[subject].isolate(directions, 1),
+        match (row.effect, row.rank.stage) {
+            (RuleEffect::Isolate, _) => self.sets.sets[subject].isolate(directions, 1),
             (_, Stage::NetworkPolicy) => {
                 let allows = &mut self.sets.sets[subject].allows;
                 allows.push(id);
@@ -160,8 +161,8 @@ impl Engine {
             self.shared_rows.remove(row);
         }
         let (subject, directions) = (row.subject, row.directions);
-        match (row.does, row.order.stage) {
-            (Does::Isolate, _) => self.sets.sets[subject].isolate(directions, -1),
+        match (row.effect, row.rank.stage) {
+            (RuleEffect::Isolate, _) => self.sets.sets[subject].isolate(directions, -1),
             (_, Stage::NetworkPolicy) => {
                 let place = self.rows[id].place;
                 let set = &mut self.sets.sets[subject];
@@ -225,8 +226,8 @@ impl Engine {
 
     pub(crate) fn compare(&self, one: &Row, other: &Row) -> Ordering {
         let object = |row: &Row| -> &Object { self.policies.object(row.policy) };
-        (one.directions, one.order)
-            .cmp(&(other.directions, other.order))
+        (one.directions, one.rank)
+            .cmp(&(other.directions, other.rank))
             .then_with(|| object(one).cmp(object(other)))
             .then_with(|| one.rule.cmp(&other.rule))
     }

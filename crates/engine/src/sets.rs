@@ -299,7 +299,7 @@ impl Set {
     /// The rows of a direction and stage, in their order.
     pub(crate) fn ranked_of(&self, rows: &Rows, direction: Direction, stage: Stage) -> &[u32] {
         let direction = Directions::from(direction);
-        let place = |row: &u32| (rows[*row].row.directions, rows[*row].row.order.stage);
+        let place = |row: &u32| (rows[*row].row.directions, rows[*row].row.rank.stage);
         let first = self.ranked.partition_point(|row| place(row) < (direction, stage));
         let count = self.ranked[first..].partition_point(|row| place(row) == (direction, stage));
         &self.ranked[first..first + count]

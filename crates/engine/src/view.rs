@@ -89,7 +89,7 @@ impl View {
     pub fn compare(&self, one: &Rule, other: &Rule) -> Ordering {
         let object = |rule: &Rule| self.policies.get(&rule.policy).map(|origin| &origin.object);
         let by_policy = || object(one).cmp(&object(other));
-        one.order.cmp(&other.order).then_with(by_policy).then_with(|| one.rule.cmp(&other.rule))
+        one.rank.cmp(&other.rank).then_with(by_policy).then_with(|| one.rule.cmp(&other.rule))
     }
 
     /// The numbers of the rules that apply to a set.
@@ -240,7 +240,7 @@ impl View {
             Change::Set(*id, Arc::clone(&set.content), set.members.iter().cloned().collect())
         }));
         let mut rules: Vec<(&RuleId, &Arc<Rule>)> = self.rules.iter().collect();
-        rules.sort_by_key(|(_, rule)| rule.does.turn(rule.order));
+        rules.sort_by_key(|(_, rule)| rule.effect.turn(rule.rank));
         changes.extend(rules.into_iter().map(|(id, rule)| Change::Rule(*id, Arc::clone(rule))));
         changes.extend(self.needs.iter().cloned().map(Change::Need));
         Delta { epoch: self.epoch, changes }

@@ -9,9 +9,9 @@ use palisade_model::snapshot::{Objects, Snapshot};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::delta::{Delta, Need, Part};
-use crate::event::{Event, Item, Key};
 use crate::view::{Set, View};
 use crate::{Engine, sets};
+use palisade_model::event::{Event, Item, Key};
 
 impl Engine {
     /// The index of these objects. The pods are the snapshot's, which has put stand-ins among them.

@@ -13,8 +13,9 @@ use std::ops::Range;
 
 use palisade_engine::delta::Content;
 use palisade_engine::view::View;
-use palisade_engine::{Delta, Engine, Event, Item, Key};
+use palisade_engine::{Delta, Engine};
 use palisade_model::evaluate::evaluate;
+use palisade_model::event::{Event, Item, Key};
 use palisade_model::flow::{Flow, Party, Who};
 use palisade_model::matching::Context;
 use palisade_model::options::{HostNetworkPods, Options, SelfTraffic};

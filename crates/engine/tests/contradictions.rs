@@ -11,8 +11,9 @@ mod world;
 use std::collections::BTreeSet;
 
 use palisade_engine::view::{OutOfStep, View};
-use palisade_engine::{Delta, Engine, Event, Item, Key};
+use palisade_engine::{Delta, Engine};
 use palisade_model::cluster::Node;
+use palisade_model::event::{Event, Item, Key};
 use palisade_model::group::Members;
 use palisade_model::label::{Labels, Selector};
 use palisade_model::options::Options;

@@ -10,9 +10,8 @@
 mod walk;
 mod world;
 
-use palisade_engine::delta::Does;
-use palisade_engine::{Item, Key};
 use palisade_model::cluster::{Namespace, Pod};
+use palisade_model::event::{Item, Key};
 use palisade_model::flow::Flow;
 use palisade_model::label::Selector;
 use palisade_model::policy::{
@@ -70,10 +69,10 @@ fn every_form_of_a_rule_in_every_stage() {
         };
         world.agrees_on(flows, &options(at / 3), at % 3 == 0);
     }
-    let acts = |tier: u8| ACTIONS.map(|action| (tier, Does::Act(action)));
+    let acts = |tier: u8| ACTIONS.map(|action| (tier, Some(action)));
     world.has_decided([10, 251, 253, 254].into_iter().flat_map(acts));
-    world.has_decided([(UNION, Does::Isolate), (UNION, Does::Act(Action::Allow))]);
-    world.has_decided([Action::Deny, Action::Reject].map(|action| (world::NOWHERE, Does::Act(action))));
+    world.has_decided([(UNION, None), (UNION, Some(Action::Allow))]);
+    world.has_decided([Action::Deny, Action::Reject].map(|action| (world::NOWHERE, Some(action))));
     world.clear();
     assert!(world.checked > 400_000, "{}", world.checked);
 }
@@ -189,9 +188,9 @@ fn every_stage_before_every_other() {
         }
         world.agrees(&all, &options(0), at % 29 == 0);
     }
-    let acts = |tier: u8| ACTIONS.map(|action| (tier, Does::Act(action)));
+    let acts = |tier: u8| ACTIONS.map(|action| (tier, Some(action)));
     world.has_decided([10, 251, 253, 254].into_iter().flat_map(acts));
-    world.has_decided([(UNION, Does::Isolate), (UNION, Does::Act(Action::Allow))]);
+    world.has_decided([(UNION, None), (UNION, Some(Action::Allow))]);
     world.clear();
     assert!(world.checked > 1_000_000, "{}", world.checked);
 }
@@ -234,7 +233,7 @@ fn labels_that_change_under_the_rules() {
             }
         }
     }
-    world.has_decided([10, 251, 253, 254].map(|tier| (tier, Does::Act(Action::Deny))));
+    world.has_decided([10, 251, 253, 254].map(|tier| (tier, Some(Action::Deny))));
     world.clear();
     assert!(world.checked > 300_000, "{}", world.checked);
 }

@@ -9,8 +9,8 @@ mod world;
 
 use std::net::IpAddr;
 
-use palisade_engine::Item;
 use palisade_model::cluster::{Node, Pod, Service, ServiceKind};
+use palisade_model::event::Item;
 use palisade_model::label::Selector;
 use palisade_model::options::Options;
 use palisade_model::policy::{

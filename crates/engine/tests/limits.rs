@@ -11,10 +11,11 @@ mod world;
 
 use std::net::IpAddr;
 
+use palisade_engine::Engine;
 use palisade_engine::delta::Content;
 use palisade_engine::view::View;
-use palisade_engine::{Engine, Event, Item};
 use palisade_model::cluster::{ContainerPort, Node, Pod, Service};
+use palisade_model::event::{Event, Item};
 use palisade_model::label::{Labels, Selector};
 use palisade_model::options::Options;
 use palisade_model::policy::{

@@ -11,8 +11,9 @@ mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use palisade_engine::Engine;
 use palisade_engine::view::View;
-use palisade_engine::{Engine, Event, Item, Key};
+use palisade_model::event::{Event, Item, Key};
 use palisade_model::snapshot::Snapshot;
 
 use pool::{Dice, pool};

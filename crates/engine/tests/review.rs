@@ -9,10 +9,11 @@ mod world;
 
 use std::sync::Arc;
 
-use palisade_engine::delta::{Content, Does, Part};
+use palisade_engine::delta::{Content, Part};
 use palisade_engine::feed::Feed;
-use palisade_engine::{Change, Delta, Engine, Event, Item};
+use palisade_engine::{Change, Delta, Engine};
 use palisade_model::cluster::{Pod, Service};
+use palisade_model::event::{Event, Item};
 use palisade_model::flow::Who;
 use palisade_model::group::Members;
 use palisade_model::label::{Operator, Requirement, Selector};
@@ -202,7 +203,7 @@ fn a_rule_that_nobody_can_read_allows_nothing_among_networkpolicies() {
         let mut world = World::of(pair());
         world.put(policy("p", Placement::Union, vec![isolation(everybody())], rules));
         world.agrees(&TCP, &Options::default(), true);
-        world.has_decided([(world::UNION, Does::Isolate)]);
+        world.has_decided([(world::UNION, None)]);
     }
 }
 
@@ -215,7 +216,7 @@ fn an_isolation_of_a_group_waits_for_the_group() {
     let everybody = group("apps", Members::Pods(PodSet::everything()));
     world.put(everybody.clone());
     world.agrees(&TCP, &Options::default(), true);
-    world.has_decided([(world::UNION, Does::Isolate)]);
+    world.has_decided([(world::UNION, None)]);
     world.remove(&everybody.key());
     world.agrees(&TCP, &Options::default(), true);
     world.clear();
@@ -252,7 +253,7 @@ fn a_rule_more_in_one_direction_leaves_those_of_the_other_alone() {
     // And everybody still finds where it is from.
     for rule in world.view.rules().values() {
         let from = origin.rule(rule).unwrap();
-        assert_eq!((from.index, rule.directions.contains(from.direction)), (rule.order.index, true));
+        assert_eq!((from.index, rule.directions.contains(from.direction)), (rule.rank.index, true));
     }
 }
 

@@ -9,10 +9,10 @@ mod world;
 
 use std::sync::Arc;
 
-use palisade_engine::delta::Does;
 use palisade_engine::view::View;
-use palisade_engine::{Change, Engine, Event, Item};
+use palisade_engine::{Change, Engine};
 use palisade_model::cluster::{ContainerPort, Node, Pod, Service, ServiceKind};
+use palisade_model::event::{Event, Item};
 use palisade_model::flow::{Flow, Who};
 use palisade_model::label::{Operator, Requirement, Selector};
 use palisade_model::options::Options;
@@ -87,7 +87,7 @@ fn a_namespace_without_a_label_gets_one_of_the_values_that_peers_may_have() {
         world.put(namespace("x", label.as_slice()));
         agrees(&mut world);
     }
-    world.has_decided([(251, Does::Act(Action::Deny))]);
+    world.has_decided([(251, Some(Action::Deny))]);
 }
 
 fn port(number: u16) -> ContainerPort {
@@ -122,11 +122,11 @@ fn a_headless_service_stands_for_pods_that_are_not_ready_if_it_says_so() {
         let deny = rule(Direction::Egress, &everybody(), Action::Deny, (names, TrafficMatches::Any));
         world.put(tiered("p", vec![deny]));
         agrees(&mut world);
-        assert_eq!(world.decided.contains_key(&(251, Does::Act(Action::Deny))), publish_not_ready);
+        assert_eq!(world.decided.contains_key(&(251, Some(Action::Deny))), publish_not_ready);
         // Readiness comes and goes.
         world.put(Item::Pod(pod("x", "a", "a", Some("10.0.0.1"), 80)));
         agrees(&mut world);
-        world.has_decided([(251, Does::Act(Action::Deny))]);
+        world.has_decided([(251, Some(Action::Deny))]);
         world.put(Item::Pod(Pod { ready: false, ..pod("x", "a", "a", Some("10.0.0.1"), 80) }));
         agrees(&mut world);
     }
@@ -309,7 +309,7 @@ fn rules_of_networkpolicies_are_all_at_one_place() {
     let rules = (0..3).map(|at| ingress(at, Action::Allow, (Peers::Any, to_port(80 + at as u16)))).collect();
     let mut world = World::of(trio());
     world.put(policy("p", Placement::Union, vec![isolation], rules));
-    let places: Vec<_> = world.view.rules().values().map(|rule| (rule.order.index, rule.rule)).collect();
+    let places: Vec<_> = world.view.rules().values().map(|rule| (rule.rank.index, rule.rule)).collect();
     assert_eq!(places.iter().map(|(index, _)| *index).collect::<Vec<_>>(), [0; 4]);
     let mut from: Vec<_> = places.into_iter().filter_map(|(_, rule)| rule).collect();
     from.sort_unstable();

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use palisade_agent::{Enforcement, Wrote};
+use palisade_engine::Engine;
 use palisade_engine::delta::Delta;
 use palisade_engine::view::View;
-use palisade_engine::{Engine, Key};
 use palisade_model::evaluate::evaluate;
+use palisade_model::event::Key;
 use palisade_model::flow::{Flow, Party, Who};
 use palisade_model::matching::{Context, Endpoint};
 use palisade_model::options::Options;

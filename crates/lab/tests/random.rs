@@ -18,10 +18,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use palisade_engine::{Item, Key};
 use palisade_lab::place::Placed;
 use palisade_lab::{Lab, Measured};
 use palisade_model::evaluate::evaluate;
+use palisade_model::event::{Item, Key};
 use palisade_model::flow::Flow;
 use palisade_model::options::Options;
 use palisade_model::trace::Verdict;

@@ -15,7 +15,7 @@ use crate::traffic::Protocol;
 pub const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// A namespace.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Namespace {
     /// Its name.
     pub name: SmolStr,
@@ -27,7 +27,7 @@ pub struct Namespace {
 
 /// A pod, what stands for the pods of a workload's template, or an external entity: a machine outside the cluster that
 /// policies can select.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pod {
     /// Its namespace.
     pub namespace: SmolStr,
@@ -82,7 +82,7 @@ pub struct Owner {
 }
 
 /// A Deployment, StatefulSet, Job and so on, with the pod its template describes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workload {
     /// Its kind.
     pub kind: SmolStr,
@@ -93,7 +93,7 @@ pub struct Workload {
 }
 
 /// A node.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// Its name.
     pub name: SmolStr,
@@ -106,7 +106,7 @@ pub struct Node {
 }
 
 /// A machine that enforces: which pods are on it, and how it reaches them. From a manifest of Palisade's own.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
     /// The name of the node that it is.
     pub name: SmolStr,
@@ -134,7 +134,7 @@ pub struct MachinePod {
 }
 
 /// A service.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Service {
     /// Its namespace.
     pub namespace: SmolStr,
@@ -176,7 +176,7 @@ pub enum ServiceKind {
 }
 
 /// A port of a service.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ServicePort {
     /// Its name; empty when the service has one port.
     pub name: SmolStr,
@@ -200,7 +200,7 @@ pub enum TargetPort {
 }
 
 /// Addresses behind a service, from an Endpoints object or an EndpointSlice.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Endpoints {
     /// Their namespace.
     pub namespace: SmolStr,
@@ -215,6 +215,16 @@ pub struct Endpoints {
 // === impl Pod ===
 
 impl Pod {
+    /// The variant of external entities, beside the kinds of workloads that templates have.
+    pub const EXTERNAL_ENTITY: &'static str = "ExternalEntity";
+
+    /// Returns what distinguishes this endpoint from a pod of the same namespace and name: the kind of the workload whose
+    /// template it is, or [`Pod::EXTERNAL_ENTITY`]; `None` for a pod. A Deployment, an ExternalEntity and a pod may share a
+    /// name, so it is part of the identity.
+    pub fn variant(&self) -> Option<SmolStr> {
+        self.stand_in.clone().or_else(|| self.external.then(|| SmolStr::new_static(Pod::EXTERNAL_ENTITY)))
+    }
+
     /// The number of the port with this name and protocol: the first one, as the kubelet and kube-proxy take it.
     pub fn named_port(&self, name: &str, protocol: Protocol) -> Option<u16> {
         named_port(&self.ports, name, protocol)

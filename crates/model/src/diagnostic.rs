@@ -21,7 +21,7 @@ pub enum Severity {
 }
 
 /// One kind of diagnostic, with its documentation.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct Code {
     /// The stable name, e.g. `K0203`.
     pub id: &'static str,
@@ -58,7 +58,7 @@ pub struct Subject {
 }
 
 /// One finding.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Diagnostic {
     /// Which kind of finding.
     pub code: &'static Code,

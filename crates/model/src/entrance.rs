@@ -16,7 +16,7 @@ use crate::policy::ServiceName;
 use crate::traffic::Protocol;
 
 /// An object by which connections come in.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Entrance {
     /// Its kind: `Ingress`, `Route`, `HTTPRoute` and so on.
     pub kind: SmolStr,
@@ -33,7 +33,7 @@ pub struct Entrance {
 }
 
 /// A Service that an entrance leads to.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Backend {
     /// The Service.
     pub service: ServiceName,

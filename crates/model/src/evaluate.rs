@@ -15,10 +15,12 @@
 //!     4  the end                          allowed
 //! ```
 
+pub(crate) mod matching;
+
 use std::sync::Arc;
 
 use crate::flow::{Flow, Party, Who};
-use crate::matching::{Context, Endpoint, Match, Parties};
+use crate::matching::{Context, Endpoint, Parties};
 use crate::options::{Options, SelfTraffic};
 use crate::policy::{Action, Direction, Namespaces, PodSet, Policy, Rule, Subject};
 use crate::snapshot::{RankedRule, Snapshot, Stage};
@@ -27,6 +29,7 @@ use crate::trace::{
     Step, StepResult, Verdict,
 };
 use crate::traffic::{Protocol, Traffic};
+use matching::{Judge, Match};
 
 /// What becomes of a connection, and why.
 pub fn evaluate(snapshot: &Snapshot, flow: &Flow, options: &Options) -> Evaluation {
@@ -150,11 +153,15 @@ struct Asked<'a> {
     peer: Party,
 }
 
-impl Asked<'_> {
+impl<'a> Asked<'a> {
+    fn judge(&self) -> Judge<'a> {
+        Judge { context: *self.context }
+    }
+
     fn anybody_is_concerned(&self) -> bool {
         let snapshot = self.context.snapshot;
         snapshot.ranked().iter().map(|ranked| &snapshot.policies()[ranked.policy].rules[ranked.rule]).any(
-            |rule| rule.direction == self.direction && self.context.applies(&rule.subjects, self.endpoint),
+            |rule| rule.direction == self.direction && self.judge().applies(&rule.subjects, self.endpoint),
         )
     }
 
@@ -171,12 +178,12 @@ impl Asked<'_> {
                 true => StageName::NoTier(ranked.tier_name.clone()),
             };
             let stage = stage(stages, name.clone());
-            if !self.context.applies(&rule.subjects, self.endpoint) {
+            if !self.judge().applies(&rule.subjects, self.endpoint) {
                 self.stands_by(policy, &rule.subjects, stage);
                 continue;
             }
-            let matched = self.context.rule(rule, self.endpoint, self.peer, self.flow);
-            let mut result = self.context.reason(rule, self.endpoint, self.peer, self.flow);
+            let matched = self.judge().rule(rule, self.endpoint, self.peer, self.flow);
+            let mut result = self.judge().reason(rule, self.endpoint, self.peer, self.flow);
             // Where a policy comes that names no tier there is, nobody can say: it does not allow, and it does not pass.
             let nowhere = ranked.unplaced && matched == Match::Yes;
             if nowhere && matches!(rule.action, Action::Allow | Action::Pass) {
@@ -230,7 +237,7 @@ impl Asked<'_> {
             let isolations =
                 || policy.isolations.iter().filter(|isolation| isolation.direction == self.direction);
             let isolates =
-                isolations().any(|isolation| self.context.applies(&isolation.subjects, self.endpoint));
+                isolations().any(|isolation| self.judge().applies(&isolation.subjects, self.endpoint));
             if isolates {
                 isolated_by.push(Arc::clone(&policy.object));
                 let unreadable =
@@ -239,18 +246,18 @@ impl Asked<'_> {
             }
             let mut applies = isolates;
             for rule in policy.rules.iter().filter(|rule| rule.direction == self.direction) {
-                if !self.context.applies(&rule.subjects, self.endpoint) {
+                if !self.judge().applies(&rule.subjects, self.endpoint) {
                     continue;
                 }
                 applies = true;
                 // What cannot be read allows nobody: only a sure match counts.
-                if self.context.rule(rule, self.endpoint, self.peer, self.flow) == Match::Yes {
+                if self.judge().rule(rule, self.endpoint, self.peer, self.flow) == Match::Yes {
                     allowed_by.push((policy, rule));
                 }
                 stage.steps.push(step(
                     policy,
                     rule,
-                    self.context.reason(rule, self.endpoint, self.peer, self.flow),
+                    self.judge().reason(rule, self.endpoint, self.peer, self.flow),
                 ));
             }
             if !applies {

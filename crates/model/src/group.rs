@@ -13,7 +13,7 @@ use crate::label::Selector;
 use crate::policy::{Object, PodSet, ServiceName};
 
 /// A tier that is written as an object.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TierObject {
     /// Which object; its name is the tier's.
     pub object: Arc<Object>,
@@ -31,7 +31,7 @@ pub struct GroupName {
 }
 
 /// A group of endpoints.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Group {
     /// Which object.
     pub object: Arc<Object>,

@@ -3,6 +3,8 @@
 //! A selector is kept canonical (requirements sorted, duplicates gone), so that two selectors that were written
 //! differently but say the same are equal, hash alike and can share whatever is computed for one of them.
 
+mod relations;
+
 use std::fmt;
 
 use smol_str::SmolStr;

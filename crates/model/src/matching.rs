@@ -1,7 +1,8 @@
-//! The questions every evaluation is made of: is this pod in that set, this party that peer, this traffic that match?
+//! Membership of endpoints: whether a pod is in a set, whether the other end of a connection is a peer, which node an endpoint
+//! is.
 //!
-//! Three answers, not two: what cannot be read is [`Match::Unknown`], and what an unknown means depends on the rule's
-//! action (it fails closed), which only the evaluator knows.
+//! Facts about endpoints only: what a rule does with them is decided by [`crate::pipeline`], and by [`crate::evaluate`], which
+//! judges it.
 
 use std::net::IpAddr;
 
@@ -10,26 +11,15 @@ use smol_str::SmolStr;
 use crate::address::{Block, Family};
 use crate::cluster::{ContainerPort, Namespace, Node, Pod, named_port};
 use crate::flow::{Flow, Party, Who};
-use crate::group::Members;
 use crate::label::Selector;
 use crate::options::{HostNetworkPods, Options};
 use crate::policy::{
-    Direction, Namespaces, Peer, Peers, PodSet, PortMatch, Rule, ServiceName, Subject, TrafficMatch,
-    TrafficMatches,
+    Direction, DomainName, Namespaces, Peer, Peers, PodSet, ServiceName, Subject, TrafficMatches,
 };
+use crate::resolve::{self, GroupMember, ResolvedPeer};
 use crate::snapshot::Snapshot;
-use crate::traffic::{PortRange, Protocol, Traffic};
-
-/// Whether something matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Match {
-    /// It does.
-    Yes,
-    /// It does not.
-    No,
-    /// Nobody can say.
-    Unknown,
-}
+use crate::traffic::Protocol;
+use crate::traffic_set::{Addressing, Point, Receiver};
 
 /// Somebody that policies can apply to, by its place in the snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,85 +78,55 @@ impl<C> Clone for Context<'_, C> {
 
 impl<C> Copy for Context<'_, C> {}
 
-impl<'s> Context<'s> {
-    /// What in a rule nobody can read: something as it is written, or a group that it names.
-    pub fn unknown<'r>(&self, rule: &'r Rule) -> Option<&'r str>
-    where
-        's: 'r,
-    {
-        let broken = |peer: &'r Peer| match peer {
-            Peer::Group(group) => self.snapshot.group(group).err(),
-            _ => None,
-        };
-        let unreadable = |subject: &'r Subject| match subject {
-            Subject::Group { group, .. } => self.snapshot.group(group).err(),
-            _ => None,
-        };
-        rule.unknown()
-            .or_else(|| match &rule.peers {
-                Peers::Any => None,
-                Peers::Of(peers) => peers.iter().find_map(broken),
-            })
-            .or_else(|| rule.subjects.iter().find_map(unreadable))
-    }
-
-    /// Whether a rule matches a connection, seen from its subject. A rule that holds anything unknown is unknown for
-    /// every connection: what cannot be read may have widened it or narrowed it.
-    pub fn rule(&self, rule: &Rule, subject: Endpoint, peer: Party, flow: &Flow) -> Match {
-        match self.unknown(rule) {
-            Some(_) => Match::Unknown,
-            None if self.readable_rule(rule, subject, peer, flow) => Match::Yes,
-            None => Match::No,
-        }
-    }
-
-    /// The same for a rule that is known to hold nothing unknown.
-    pub fn readable_rule(&self, rule: &Rule, subject: Endpoint, peer: Party, flow: &Flow) -> bool {
-        // Comparing ports is far cheaper than comparing labels, and rules out most rules.
-        self.traffics(&rule.traffic, flow) && self.peers(&rule.peers, peer, subject, flow)
-    }
-
-    /// Whether any of the subjects holds the endpoint.
+impl Context<'_> {
+    /// Returns whether any of the subjects selects the endpoint.
     pub fn applies(&self, subjects: &[Subject], endpoint: Endpoint) -> bool {
         subjects.iter().any(|subject| match subject {
-            Subject::Pods(set) => matches!(endpoint, Endpoint::Pod(pod) if self.holds(set, pod, endpoint)),
+            Subject::Pods(set) => self.is_pod_in(set, endpoint),
             Subject::Nodes(selector) => self.is_labelled(selector, endpoint),
-            Subject::Service(name) => matches!(endpoint, Endpoint::Service(at) if self.is_called(at, name)),
+            Subject::Service(name) => self.is_service(name, endpoint),
             Subject::Group { group, within } => match self.snapshot.group(group) {
-                Ok(members) => {
-                    members.iter().any(|member| self.is_member(member, within.as_deref(), endpoint))
-                }
-                // Whoever it could have meant: rules that apply to it fail closed.
-                Err(_) => match endpoint {
-                    Endpoint::Pod(pod) => {
-                        let own = &self.snapshot.namespace_of(pod).name;
-                        within.as_ref().is_none_or(|namespace| own == namespace)
+                Ok(members) => members.iter().any(|member| match member {
+                    GroupMember::Pods(set) => {
+                        self.is_within(within.as_deref(), endpoint) && self.is_pod_in(set, endpoint)
                     }
-                    Endpoint::Node(_) => within.is_none(),
-                    Endpoint::Service(_) => false,
-                },
+                    GroupMember::Nodes(selector) => within.is_none() && self.is_labelled(selector, endpoint),
+                    // Addresses are never the subject of a policy.
+                    GroupMember::Addresses(_) => false,
+                }),
+                // Every endpoint it could have meant: rules that apply to it fail closed.
+                Err(_) => self.is_within(within.as_deref(), endpoint),
             },
         })
     }
 
-    /// Whether the endpoint is a member, and in that namespace. Addresses are never whom a policy applies to.
-    fn is_member(&self, member: &Members, within: Option<&str>, endpoint: Endpoint) -> bool {
-        match (member, endpoint) {
-            (Members::Pods(set), Endpoint::Pod(pod)) => {
-                within.is_none_or(|namespace| self.snapshot.namespace_of(pod).name == namespace)
-                    && self.holds(set, pod, endpoint)
+    /// Returns whether a pod is in the set.
+    pub(crate) fn is_pod_in(&self, set: &PodSet, endpoint: Endpoint) -> bool {
+        matches!(endpoint, Endpoint::Pod(pod) if self.holds(set, pod, endpoint))
+    }
+
+    pub(crate) fn is_service(&self, name: &ServiceName, endpoint: Endpoint) -> bool {
+        matches!(endpoint, Endpoint::Service(at) if self.is_called(at, name))
+    }
+
+    /// Returns whether a namespaced policy can apply to the endpoint: pods of its namespace. A cluster-wide one can apply to
+    /// nodes as well.
+    pub(crate) fn is_within(&self, namespace: Option<&str>, endpoint: Endpoint) -> bool {
+        match endpoint {
+            Endpoint::Pod(pod) => {
+                namespace.is_none_or(|namespace| self.snapshot.namespace_of(pod).name == namespace)
             }
-            (Members::Nodes(selector), _) => within.is_none() && self.is_labelled(selector, endpoint),
-            _ => false,
+            Endpoint::Node(_) => namespace.is_none(),
+            Endpoint::Service(_) => false,
         }
     }
 
-    fn is_labelled(&self, selector: &Selector, endpoint: Endpoint) -> bool {
+    pub(crate) fn is_labelled(&self, selector: &Selector, endpoint: Endpoint) -> bool {
         matches!(endpoint, Endpoint::Node(node) if selector.matches(&self.snapshot.nodes()[node].labels))
     }
 
     /// Whether this is the Service of that name, and one that connections can go through.
-    fn is_called(&self, service: usize, name: &ServiceName) -> bool {
+    pub(crate) fn is_called(&self, service: usize, name: &ServiceName) -> bool {
         let service = &self.snapshot.services()[service];
         service.namespace == name.namespace && service.name == name.name && service.has_cluster_address()
     }
@@ -192,7 +152,7 @@ impl<'s> Context<'s> {
         namespaces.hold(self.snapshot.namespace_of(pod), subjects)
     }
 
-    /// Whether the other end is one of the peers.
+    /// Returns whether the other end is one of the peers.
     pub fn peers(&self, peers: &Peers, party: Party, subject: Endpoint, flow: &Flow) -> bool {
         match peers {
             Peers::Any => true,
@@ -200,36 +160,49 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// Whether the other end is this peer.
+    /// Returns whether the other end is this peer.
     pub fn peer(&self, peer: &Peer, party: Party, subject: Endpoint, flow: &Flow) -> bool {
+        resolve::peer(peer, &self.snapshot).is_some_and(|peer| self.resolved_peer(peer, party, subject, flow))
+    }
+
+    /// Returns whether the other end is this peer of a resolved rule.
+    pub fn resolved_peer(
+        &self,
+        peer: ResolvedPeer<'_>,
+        party: Party,
+        subject: Endpoint,
+        flow: &Flow,
+    ) -> bool {
         match peer {
-            Peer::Pods(set) => self.is_among(set, party, subject),
-            Peer::Addresses(block) => self.is_in(std::slice::from_ref(block), party),
-            Peer::Nodes(selector) => self.is_node(selector, party),
-            Peer::Names(names) => party.address.is_some_and(|address| self.snapshot.is_named(address, names)),
-            Peer::Service(name) => flow.via.is_some_and(|via| self.is_called(via, name)),
-            Peer::Group(group) => self.snapshot.group(group).is_ok_and(|members| {
-                members.iter().any(|member| match member {
-                    Members::Pods(set) => self.is_among(set, party, subject),
-                    Members::Nodes(selector) => self.is_node(selector, party),
-                    Members::Addresses(blocks) => self.is_in(blocks, party),
-                    _ => false,
-                })
-            }),
-            Peer::Unknown(_) => false,
+            ResolvedPeer::Pods(set) => self.is_among(set, party, subject),
+            ResolvedPeer::Addresses(blocks) => self.is_in(blocks, party),
+            ResolvedPeer::Nodes(selector) => self.is_node(selector, party),
+            ResolvedPeer::Names(names) => self.is_named(names, party),
+            ResolvedPeer::Service(name) => self.is_through(name, flow),
+            ResolvedPeer::Group(members) => {
+                members.iter().any(|member| self.resolved_peer(member.into(), party, subject, flow))
+            }
         }
     }
 
-    fn is_among(&self, set: &PodSet, party: Party, subject: Endpoint) -> bool {
+    pub(crate) fn is_named(&self, names: &[DomainName], party: Party) -> bool {
+        party.address.is_some_and(|address| self.snapshot.is_named(address, names))
+    }
+
+    pub(crate) fn is_through(&self, service: &ServiceName, flow: &Flow) -> bool {
+        flow.via.is_some_and(|via| self.is_called(via, service))
+    }
+
+    pub(crate) fn is_among(&self, set: &PodSet, party: Party, subject: Endpoint) -> bool {
         matches!(party.who, Who::Pod(pod) if self.holds(set, pod, subject))
     }
 
-    fn is_in(&self, blocks: &[Block], party: Party) -> bool {
+    pub(crate) fn is_in(&self, blocks: &[Block], party: Party) -> bool {
         let covered = self.options.ip_block_matches_pods || !self.is_pod(party);
         covered && party.address.is_some_and(|address| blocks.iter().any(|block| block.contains(address)))
     }
 
-    fn is_node(&self, selector: &Selector, party: Party) -> bool {
+    pub(crate) fn is_node(&self, selector: &Selector, party: Party) -> bool {
         self.node_of(party).is_some_and(|node| selector.matches(&self.snapshot.nodes()[node].labels))
     }
 }
@@ -243,60 +216,24 @@ impl<C: Parties> Context<'_, C> {
         (!inside).then_some(via)
     }
 
-    /// Whether the connection's traffic is one of these.
-    pub fn traffics(&self, matches: &TrafficMatches, flow: &Flow) -> bool {
-        match matches {
-            TrafficMatches::Any => true,
-            TrafficMatches::Of(matches) => matches.iter().any(|one| self.traffic(one, flow)),
-        }
+    /// Returns the traffic of a connection, as rules are compared with it.
+    #[inline]
+    pub fn carried<'a>(&'a self, flow: &'a Flow) -> CarriedTraffic<'a, C> {
+        // The family matters to ICMP alone.
+        let is_ipv6 = flow.traffic.protocol == Protocol::Icmp && family(flow) == Some(Family::V6);
+        CarriedTraffic { point: Point::new(flow.traffic, is_ipv6), context: self, flow }
     }
 
-    /// Whether the traffic is this. A port's name means the destination pod's port of that name.
-    pub fn traffic(&self, wanted: &TrafficMatch, flow: &Flow) -> bool {
-        let traffic = flow.traffic;
-        match wanted {
-            TrafficMatch::Ports(protocol, range) => is_to_port(*protocol, *range, traffic),
-            TrafficMatch::Named(protocol, name) => self.is_to_name(*protocol, name, flow),
-            // A connection comes from some ephemeral port: a question that names none is matched by a rule for all of them.
-            TrafficMatch::From(range, port) => {
-                let asked = traffic.source_port.map_or(PortRange::EPHEMERAL, PortRange::single);
-                range.contains(asked.first)
-                    && range.contains(asked.last)
-                    && match &**port {
-                        PortMatch::Numbers(protocol, range) => is_to_port(*protocol, *range, traffic),
-                        PortMatch::Named(protocol, name) => self.is_to_name(*protocol, name, flow),
-                    }
-            }
-            TrafficMatch::Icmp(wanted) => {
-                let (kind, code) = icmp(flow);
-                traffic.protocol == Protocol::Icmp && wanted.contains(kind, code)
-            }
-            TrafficMatch::Igmp(kind, group) => {
-                traffic.protocol == Protocol::Igmp
-                    && kind.is_none_or(|kind| traffic.icmp.is_some_and(|(asked, _)| asked == kind))
-                    && group.is_none_or(|group| match flow.destination.address {
-                        Some(address) if address.is_multicast() => address == group,
-                        // Asked about who receives it, it may be about any group.
-                        _ => true,
-                    })
-            }
-            TrafficMatch::Unknown(_) => false,
-        }
-    }
-
-    /// Whether the connection goes to the port that has this name at its destination.
-    fn is_to_name(&self, protocol: Option<Protocol>, name: &str, flow: &Flow) -> bool {
-        let traffic = flow.traffic;
-        protocol.is_none_or(|protocol| protocol == traffic.protocol)
-            && traffic.protocol.has_ports()
-            && self.named_port(flow.destination, name, traffic) == Some(traffic.port)
+    /// Returns whether the traffic of a connection is among these. For many rules, make a [`Context::carried`] once.
+    pub fn carries(&self, matches: &TrafficMatches, flow: &Flow) -> bool {
+        self.carried(flow).is_among(matches)
     }
 
     /// What a port's name stands for at the destination. Only pods in the pod network name their ports.
-    pub fn named_port(&self, destination: Party, name: &str, traffic: Traffic) -> Option<u16> {
+    pub fn named_port(&self, destination: Party, name: &str, protocol: Protocol) -> Option<u16> {
         match destination.who {
             Who::Pod(pod) if !self.snapshot.pod(pod).host_network => {
-                named_port(self.snapshot.pod(pod).ports, name, traffic.protocol)
+                named_port(self.snapshot.pod(pod).ports, name, protocol)
             }
             _ => None,
         }
@@ -394,14 +331,38 @@ impl Context<'_> {
     }
 }
 
-/// Whether the connection goes to one of these ports.
-fn is_to_port(protocol: Protocol, range: PortRange, traffic: Traffic) -> bool {
-    protocol == traffic.protocol && protocol.has_ports() && range.contains(traffic.port)
+/// The traffic of a connection, with its receiver.
+#[derive(Debug)]
+pub struct CarriedTraffic<'a, C = Snapshot> {
+    point: Point,
+    context: &'a Context<'a, C>,
+    flow: &'a Flow,
 }
 
-/// Type and code of an ICMP question. One that names no type is about a ping, and one that names no code about code 0.
-fn icmp(flow: &Flow) -> (u8, u8) {
-    let six = flow.destination.address.or(flow.source.address).map(Family::of) == Some(Family::V6);
-    let ping = if six { 128 } else { 8 };
-    flow.traffic.icmp.map_or((ping, 0), |(kind, code)| (kind, code.unwrap_or(0)))
+// === impl CarriedTraffic ===
+
+impl<C: Parties> CarriedTraffic<'_, C> {
+    /// Returns whether it is among these.
+    #[inline]
+    pub fn is_among(&self, matches: &TrafficMatches) -> bool {
+        matches.covers(self.point, self)
+    }
+}
+
+impl<C: Parties> Receiver for CarriedTraffic<'_, C> {
+    fn port_named(&self, name: &str, protocol: Protocol) -> Option<u16> {
+        self.context.named_port(self.flow.destination, name, protocol)
+    }
+
+    fn addressing(&self) -> Addressing {
+        match self.flow.destination.address {
+            Some(address) if address.is_multicast() => Addressing::Group(address),
+            _ => Addressing::Host,
+        }
+    }
+}
+
+/// The address family of a connection, if either end has an address.
+pub(crate) fn family(flow: &Flow) -> Option<Family> {
+    flow.destination.address.or(flow.source.address).map(Family::of)
 }

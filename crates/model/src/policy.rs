@@ -19,7 +19,7 @@ pub use carried::{IcmpMatch, Layer7, PortMatch, TrafficMatch, TrafficMatches};
 pub use endpoints::{DomainName, Namespaces, Peer, Peers, PodSet, ServiceName, Subject};
 
 /// One policy object, lowered.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     /// Which object it is.
     pub object: Arc<Object>,
@@ -51,8 +51,27 @@ pub struct Object {
     pub generation: i64,
     /// Where it is written.
     pub at: Option<Location>,
-    /// Whose API it is, where the kind alone does not tell: two have a NetworkPolicy, and two a ClusterNetworkPolicy.
-    pub api: &'static str,
+    /// The dialect it is written in. The kind alone does not tell: two have a NetworkPolicy, and two a ClusterNetworkPolicy.
+    pub dialect: Dialect,
+}
+
+/// The API, or format of documents, that a policy is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dialect {
+    /// `networking.k8s.io/v1`.
+    NetworkPolicy,
+    /// `extensions/v1beta1`, and the namespace's annotation.
+    NetworkPolicy2016,
+    /// `policy.networking.k8s.io/v1alpha1`.
+    AdminNetworkPolicy,
+    /// `policy.networking.k8s.io/v1alpha2`.
+    ClusterNetworkPolicy,
+    /// `crd.antrea.io/v1beta1`.
+    Antrea,
+    /// `security.antrea.tanzu.vmware.com/v1alpha1`.
+    Antrea2020,
+    /// Thorium's documents.
+    Thorium,
 }
 
 /// Where a policy stands.
@@ -106,7 +125,7 @@ pub enum Action {
 }
 
 /// Endpoints that may do only what some rule allows, in one direction.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Isolation {
     /// Whom.
     pub subjects: Arc<[Subject]>,
@@ -115,7 +134,7 @@ pub struct Isolation {
 }
 
 /// One rule.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     /// For which direction.
     pub direction: Direction,
@@ -152,9 +171,12 @@ impl fmt::Display for Object {
 }
 
 impl Object {
-    /// The kind as people tell them apart.
+    /// Returns the kind, with the dialect where another dialect has a kind of this name.
     pub fn full_kind(&self) -> SmolStr {
-        if self.api.is_empty() { self.kind.clone() } else { format!("{} {}", self.api, self.kind).into() }
+        match self.dialect.prefix() {
+            Some(prefix) => format!("{prefix} {}", self.kind).into(),
+            None => self.kind.clone(),
+        }
     }
 
     /// `namespace/name`, or the name alone for cluster-scoped objects.
@@ -163,6 +185,20 @@ impl Object {
             Some(namespace) => format!("{namespace}/{}", self.name),
             None => self.name.to_string(),
         }
+    }
+}
+
+// === impl Dialect ===
+
+impl Dialect {
+    /// Returns what is put before a kind of this dialect to distinguish it from the same kind of another.
+    pub fn prefix(self) -> Option<&'static str> {
+        self.is_antrea().then_some("Antrea")
+    }
+
+    /// Returns whether this is one of Antrea's two API groups.
+    pub fn is_antrea(self) -> bool {
+        matches!(self, Dialect::Antrea | Dialect::Antrea2020)
     }
 }
 

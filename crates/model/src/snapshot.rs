@@ -11,19 +11,18 @@ use smol_str::SmolStr;
 use crate::cluster::{Endpoints, Namespace, Node, Owner, Pod, Service, Workload};
 use crate::entrance::Entrance;
 use crate::flow::{Party, Who};
-use crate::group::{Group, GroupName, Members};
+use crate::group::{Group, GroupName};
 use crate::matching::{Parties, PodFacts};
 use crate::policy::{Direction, DomainName, Placement, Policy, Priority};
+use crate::resolve::{Expansion, GroupMember, References};
 
 mod backends;
 mod build;
 mod entrances;
-pub mod groups;
 mod resolve;
 mod stand_ins;
 
 pub use entrances::{Dangling, Opening};
-use groups::Resolved;
 pub use resolve::ResolveError;
 use stand_ins::WorkloadKey;
 
@@ -71,7 +70,9 @@ pub struct Snapshot {
     policies: Vec<Policy>,
     /// For each address the DNS names that stand for it.
     names: BTreeMap<IpAddr, Vec<String>>,
-    groups: BTreeMap<GroupName, Resolved>,
+    groups: BTreeMap<GroupName, Group>,
+    expansions: BTreeMap<GroupName, Expansion>,
+    tiers: BTreeMap<SmolStr, u8>,
     ranked: Vec<RankedRule>,
     unplaced: Vec<usize>,
     /// Whether a ranked rule has a subject that is no pod.
@@ -231,10 +232,19 @@ impl Snapshot {
         self.names.keys().copied()
     }
 
-    /// Returns the members of a group, child groups looked up, or what in it cannot be read. A group that does not exist
-    /// has no members.
-    pub fn group(&self, name: &GroupName) -> Result<&[Members], &str> {
-        groups::members(self.groups.get(name))
+    /// Returns the members of a group, child groups and services looked up, or what in it cannot be read. A group that does
+    /// not exist has no members.
+    pub fn group(&self, name: &GroupName) -> Result<&[GroupMember], &str> {
+        match self.expansions.get(name) {
+            Some(Ok(members)) => Ok(members),
+            Some(Err(what)) => Err(what),
+            None => Ok(&[]),
+        }
+    }
+
+    /// Returns a group as it is written.
+    pub(crate) fn written_group(&self, name: &GroupName) -> Option<&Group> {
+        self.groups.get(name)
     }
 
     /// Whether there is a group of this name.
@@ -273,6 +283,18 @@ impl Snapshot {
                         || policy.rules.iter().any(|rule| rule.direction == direction))
             })
             .map(|(index, _)| index)
+    }
+}
+
+// === impl References ===
+
+impl<'s> References<'s> for &'s Snapshot {
+    fn tier(&self, name: &SmolStr) -> Option<u8> {
+        self.tiers.get(name).copied()
+    }
+
+    fn group(&self, name: &GroupName) -> Option<&'s Expansion> {
+        self.expansions.get(name)
     }
 }
 

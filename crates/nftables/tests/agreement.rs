@@ -15,10 +15,11 @@ mod world;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use palisade_engine::Engine;
 use palisade_engine::delta::{Content, Delta};
 use palisade_engine::view::View;
-use palisade_engine::{Engine, Event, Item, Key};
 use palisade_model::evaluate::evaluate;
+use palisade_model::event::{Event, Item, Key};
 use palisade_model::flow::Party;
 use palisade_model::matching::Context;
 use palisade_model::options::Options;

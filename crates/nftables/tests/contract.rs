@@ -733,7 +733,7 @@ fn without_a_table(kernel: &mut impl Rig) {
 
 fn a_guard_comes_and_goes(kernel: &mut impl Rig) {
     kernel.drop_guard().unwrap();
-    assert!(!kernel.is_guarded());
+    assert!(!kernel.is_guarded() && !kernel.has_guard().unwrap());
     kernel.replace(&rich(), &Counts::new()).unwrap();
     assert!(!kernel.is_guarded(), "replacing leaves none");
     let before = in_force(kernel);
@@ -744,7 +744,7 @@ fn a_guard_comes_and_goes(kernel: &mut impl Rig) {
     ] {
         assert!(guard.counters.is_empty() && guard.dangling().is_none());
         kernel.raise_guard(&guard).unwrap();
-        assert!(kernel.is_guarded());
+        assert!(kernel.is_guarded() && kernel.has_guard().unwrap());
     }
     assert!(!kernel.is_disturbed().unwrap(), "it is ours");
     assert_eq!(in_force(kernel), before);
@@ -761,7 +761,7 @@ fn a_guard_comes_and_goes(kernel: &mut impl Rig) {
     assert!(!kernel.is_guarded());
     kernel.raise_guard(&rich().guard(&Scope::Everything)).unwrap();
     assert!(kernel.remove().unwrap());
-    assert!(!kernel.is_guarded(), "what is removed is removed whole");
+    assert!(!kernel.is_guarded() && !kernel.has_guard().unwrap(), "what is removed is removed whole");
 }
 
 fn a_transition_is_its_patch_and_leaves_no_guard(kernel: &mut impl Rig) {

@@ -6,8 +6,9 @@
 
 mod packets;
 
-use palisade_engine::{Engine, Event, Item, Key};
+use palisade_engine::Engine;
 use palisade_model::evaluate::evaluate;
+use palisade_model::event::{Event, Item, Key};
 use palisade_model::flow::{Flow, Who};
 use palisade_model::matching::Context;
 use palisade_model::options::Options;

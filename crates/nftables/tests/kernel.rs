@@ -10,7 +10,8 @@ mod pool;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use palisade_engine::{Engine, Event};
+use palisade_engine::Engine;
+use palisade_model::event::Event;
 use palisade_nftables::compile::compile;
 
 use pool::{Dice, pool};

@@ -8,8 +8,9 @@ mod kernel_rig;
 #[path = "../../engine/tests/pool/mod.rs"]
 mod pool;
 
+use palisade_engine::Engine;
 use palisade_engine::view::View;
-use palisade_engine::{Engine, Event};
+use palisade_model::event::Event;
 use palisade_nftables::compile::live::{Live, Wiring};
 use palisade_nftables::kernel::{Counts, Fake, Kernel, Linux};
 

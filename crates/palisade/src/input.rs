@@ -1,9 +1,11 @@
 //! Files, folders and standard input: the only place that reads them.
 //!
-//! What cannot be read is a diagnostic like any other, and never keeps the rest from being read.
+//! What cannot be read is a diagnostic like any other, and never keeps the rest from being read. Whatever the reason, a command
+//! that claims something about a cluster ends with [`Input::refusal`] then: the file left out may be the policy that decides.
 //!
 //! Manifests may be somebody else's: what is named on the command line is read, wherever a link leads, and so is what lies in a
 //! folder that is named; a link in it that leads out of that folder is reported and not followed, unless `--follow-links` says so.
+//! Links multiply what is below a folder, so that what they lead to is counted as often as it is reached.
 
 mod beside;
 pub mod git;
@@ -29,6 +31,11 @@ use palisade_model::diagnostic::{Code, Diagnostic, Location};
 const MAX_BYTES: u64 = 512 << 20;
 /// The most files that one run reads.
 const MAX_FILES: usize = 100_000;
+/// The most bytes that one run reads: four files of the largest size. Links may lead to one large file many times.
+const MAX_TOTAL_BYTES: u64 = 4 * MAX_BYTES;
+/// The most entries of folders that one run looks at behind links to folders. Two links in each of 64 folders to the next one are
+/// 2^64 paths; without links, there are as many entries as the disk holds.
+const MAX_LINKED: usize = 100_000;
 /// How deep folders may nest.
 const MAX_DEPTH: usize = 64;
 /// What counts as a manifest in a folder.
@@ -46,6 +53,8 @@ struct Walk {
     root: Option<PathBuf>,
     /// The real paths of the folders above.
     above: BTreeSet<PathBuf>,
+    /// How many of the folders above were reached by a link.
+    links: usize,
 }
 
 /// Texts, and what could not be read.
@@ -55,8 +64,14 @@ pub struct Input {
     pub sources: Vec<Arc<Source>>,
     /// What could not be read.
     pub found: Vec<Diagnostic>,
-    /// Whether a path was asked for that could not be read.
-    pub unreadable: bool,
+    /// Messages about the files and folders that were left out.
+    left_out: Vec<String>,
+    /// Entries of folders behind links that were looked at.
+    linked: usize,
+    /// Bytes of all texts.
+    bytes: u64,
+    /// Whether a limit on all that is read was reached. It is reported once, and nothing is read from then on.
+    is_full: bool,
 }
 
 /// Lets links lead out of the folder that they are in, from now on.
@@ -74,7 +89,7 @@ pub fn read(paths: &[String]) -> Input {
 /// Puts the objects of all texts together.
 pub fn world(input: &mut Input, thorium: impl Into<Reading>) -> World {
     let mut world = World::default();
-    world.thorium = thorium.into();
+    world.read_thorium_as(thorium.into());
     let limits = Limits::default();
     for source in &input.sources {
         load(source, &limits, &mut world, &mut input.found);
@@ -92,10 +107,14 @@ pub fn describe(paths: &[String]) -> String {
     }
 }
 
-/// Whether something in a folder is read: a manifest or a folder, and not hidden.
+/// Whether something in a folder is read: a manifest or a folder, and not hidden. What may not be looked at may be a folder.
 pub fn is_read(entry: &Path) -> bool {
     let hidden = entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-    !hidden && (is_manifest(entry) || entry.is_dir())
+    let is_folder = || match fs::metadata(entry) {
+        Ok(metadata) => metadata.is_dir(),
+        Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
+    };
+    !hidden && (is_manifest(entry) || is_folder())
 }
 
 fn is_manifest(path: &Path) -> bool {
@@ -109,72 +128,82 @@ impl Input {
             if path == "-" {
                 self.stdin();
             } else {
-                self.path(Path::new(path), &mut Walk::default(), 0, true);
+                self.path(Path::new(path), &mut Walk::default(), 0);
             }
         }
     }
 
-    /// Reads files that were found in a folder: what cannot be read of them is said, and the rest is.
-    pub fn add_found(&mut self, folder: &str, files: &[String]) {
-        let root = Path::new(folder).canonicalize().ok();
-        for file in files {
-            self.path(Path::new(file), &mut Walk { root: root.clone(), ..Walk::default() }, 1, false);
-        }
+    /// Whether a file or folder that was asked for, or that is in a folder that was, is left out.
+    pub fn is_incomplete(&self) -> bool {
+        !self.left_out.is_empty()
     }
 
-    /// Why there can be no answer: the first path that was asked for and could not be read.
+    /// Why there can be no answer: what was left out, which could have changed it.
     pub fn refusal(&self) -> Option<String> {
-        let first = self.found.iter().find(|_| self.unreadable)?;
-        let file = first.location.as_ref().map(|at| at.file.to_string()).unwrap_or_default();
-        let named = first.message.starts_with(&file);
-        Some(if named { first.message.clone() } else { format!("{file}: {}", first.message) })
+        let [first, rest @ ..] = &self.left_out[..] else { return None };
+        Some(match rest.len() {
+            0 => first.clone(),
+            more => format!("{first} (and {more} more left out: `palisade check` shows all of it)"),
+        })
     }
 
-    fn path(&mut self, path: &Path, walk: &mut Walk, depth: usize, asked: bool) {
-        if depth > 0 && walk.leaves(path) {
+    fn path(&mut self, path: &Path, walk: &mut Walk, depth: usize) {
+        let is_link = depth > 0 && fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
+        if is_link && walk.leaves(path) {
             let why = "is a link that leads out of its folder: it is not read (--follow-links reads it)";
-            return self.refuse(&codes::LINK, path, why, false);
+            return self.refuse(&codes::LINK, path, why);
         }
         let metadata = match fs::metadata(path) {
             Ok(metadata) => metadata,
-            Err(error) => return self.refuse(&codes::UNREADABLE_FILE, path, &reason(&error), asked),
+            Err(error) => return self.refuse(&codes::UNREADABLE_FILE, path, &reason(&error)),
         };
         if metadata.is_dir() {
-            return self.folder(path, walk, depth, asked);
+            walk.links += usize::from(is_link);
+            self.folder(path, walk, depth);
+            walk.links -= usize::from(is_link);
+            return;
         }
         // Whoever names a pipe means it; one that lies in a folder would be waited for without end.
         if depth > 0 && !metadata.is_file() {
             let why = "is no regular file: nothing else is read in folders";
-            return self.refuse(&codes::UNREADABLE_FILE, path, why, asked);
+            return self.refuse(&codes::UNREADABLE_FILE, path, why);
         }
         // A pipe has no length to check before reading; both are bounded while reading.
         match fs::File::open(path) {
-            Ok(file) => self.text(&name(path), file, asked),
-            Err(error) => self.refuse(&codes::UNREADABLE_FILE, path, &reason(&error), asked),
+            Ok(file) => self.text(&name(path), file),
+            Err(error) => self.refuse(&codes::UNREADABLE_FILE, path, &reason(&error)),
         }
     }
 
-    fn folder(&mut self, path: &Path, walk: &mut Walk, depth: usize, asked: bool) {
+    fn folder(&mut self, path: &Path, walk: &mut Walk, depth: usize) {
         let real = match path.canonicalize() {
             Ok(real) => real,
-            Err(error) => return self.refuse(&codes::UNREADABLE_FILE, path, &reason(&error), asked),
+            Err(error) => return self.refuse(&codes::UNREADABLE_FILE, path, &reason(&error)),
         };
         if depth > MAX_DEPTH {
-            return self.refuse(&codes::LIMIT, path, &format!("folders nest deeper than {MAX_DEPTH}"), asked);
+            return self.too_deep(path);
         }
         walk.root.get_or_insert_with(|| real.clone());
         if !walk.above.insert(real.clone()) {
-            let why = "this folder contains itself through a symbolic link: it is read once";
-            return self.refuse(&codes::UNREADABLE_FILE, path, why, false);
+            return self.contains_itself(path);
         }
-        let mut entries: Vec<PathBuf> = match fs::read_dir(path) {
-            Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
-            Err(error) => return self.refuse(&codes::UNREADABLE_FILE, path, &reason(&error), asked),
+        let listed = fs::read_dir(path).and_then(|entries| {
+            entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<PathBuf>, _>>()
+        });
+        let mut entries = match listed {
+            Ok(entries) => entries,
+            Err(error) => {
+                walk.above.remove(&real);
+                return self.refuse(&codes::UNREADABLE_FILE, path, &reason(&error));
+            }
         };
         entries.sort();
         for entry in entries {
+            if !self.has_room(&entry, walk.links > 0) {
+                break;
+            }
             if is_read(&entry) {
-                self.path(&entry, walk, depth + 1, is_manifest(&entry));
+                self.path(&entry, walk, depth + 1);
             }
         }
         walk.above.remove(&real);
@@ -182,36 +211,28 @@ impl Input {
 
     fn stdin(&mut self) {
         if self.sources.iter().any(|source| &**source.name() == STDIN) {
-            return self.refuse(
-                &codes::UNREADABLE_FILE,
-                Path::new(STDIN),
-                "standard input can be read once",
-                true,
-            );
+            let why = "standard input can be read once";
+            return self.refuse(&codes::UNREADABLE_FILE, Path::new(STDIN), why);
         }
-        self.text(STDIN, std::io::stdin().lock(), true);
+        self.text(STDIN, std::io::stdin().lock());
     }
 
-    fn text(&mut self, name: &str, from: impl Read, asked: bool) {
+    fn text(&mut self, name: &str, from: impl Read) {
         if self.sources.len() >= MAX_FILES {
-            return self.refuse(
-                &codes::LIMIT,
-                Path::new(name),
-                &format!("more than {MAX_FILES} files"),
-                asked,
-            );
+            return self.full(Path::new(name), &format!("more than {MAX_FILES} files"));
         }
         let mut bytes = Vec::new();
         if let Err(error) = from.take(MAX_BYTES + 1).read_to_end(&mut bytes) {
-            return self.refuse(&codes::UNREADABLE_FILE, Path::new(name), &reason(&error), asked);
+            return self.refuse(&codes::UNREADABLE_FILE, Path::new(name), &reason(&error));
         }
         if bytes.len() as u64 > MAX_BYTES {
-            return self.refuse(
-                &codes::LIMIT,
-                Path::new(name),
-                &format!("larger than {} MiB", MAX_BYTES >> 20),
-                asked,
-            );
+            let why = format!("larger than {} MiB", MAX_BYTES >> 20);
+            return self.refuse(&codes::LIMIT, Path::new(name), &why);
+        }
+        self.bytes += bytes.len() as u64;
+        if self.bytes > MAX_TOTAL_BYTES {
+            let why = format!("all files together are larger than {} MiB", MAX_TOTAL_BYTES >> 20);
+            return self.full(Path::new(name), &why);
         }
         match String::from_utf8(bytes) {
             Ok(text) => self.sources.push(Arc::new(Source::new(name, text))),
@@ -221,33 +242,63 @@ impl Input {
                     String::from_utf8_lossy(error.as_bytes().get(..good).unwrap_or_default()).into_owned();
                 let source = Source::new(name, head);
                 let at = source.location(Span::new(good, good));
-                self.found.push(
-                    Diagnostic::new(&codes::NOT_UTF8, "not UTF-8 from here on: the file is left out")
-                        .at(Some(at)),
-                );
-                self.unreadable |= asked;
+                let why = "not UTF-8 from here on: the file is left out";
+                self.found.push(Diagnostic::new(&codes::NOT_UTF8, why).at(Some(at)));
+                self.left_out.push(format!("{name}: {why}"));
             }
         }
     }
 
-    fn refuse(&mut self, code: &'static Code, path: &Path, why: &str, asked: bool) {
+    /// Counts an entry of a folder; says whether it is to be looked at.
+    fn has_room(&mut self, entry: &Path, is_linked: bool) -> bool {
+        self.linked += usize::from(is_linked);
+        if self.linked > MAX_LINKED {
+            let why = format!("links to folders lead to more than {MAX_LINKED} files and folders");
+            self.full(entry, &why);
+        }
+        !self.is_full
+    }
+
+    /// Reads nothing more.
+    fn full(&mut self, path: &Path, why: &str) {
+        if !self.is_full {
+            self.is_full = true;
+            self.refuse(&codes::LIMIT, path, why);
+        }
+    }
+
+    fn too_deep(&mut self, path: &Path) {
+        self.refuse(&codes::LIMIT, path, &format!("folders nest deeper than {MAX_DEPTH}"));
+    }
+
+    /// Nothing is left out: all of the folder is read where it was met first.
+    fn contains_itself(&mut self, path: &Path) {
+        let why = "this folder contains itself through a symbolic link: it is read once";
+        self.report(&codes::UNREADABLE_FILE, path, why);
+    }
+
+    /// Reports a file or folder, and leaves it out.
+    fn refuse(&mut self, code: &'static Code, path: &Path, why: &str) {
+        self.left_out.push(format!("{}: {why}", path.display()));
+        self.report(code, path, why);
+    }
+
+    fn report(&mut self, code: &'static Code, path: &Path, why: &str) {
         let at = Location { file: name(path).into(), line: 1, column: 1, width: 1 };
         self.found.push(Diagnostic::new(code, format!("{}: {why}", path.display())).at(Some(at)));
-        self.unreadable |= asked;
     }
 }
 
 // === impl Walk ===
 
 impl Walk {
-    /// Whether a path is a link to something that is not below what was asked for. One to nowhere is no such link: it cannot be
-    /// read, whatever is asked for.
+    /// Whether a link leads to something that is not below what was asked for. One to nowhere does not: it cannot be read,
+    /// whatever is asked for.
     fn leaves(&self, path: &Path) -> bool {
         let Some(root) = self.root.as_ref().filter(|_| !FOLLOW_LINKS.load(Ordering::Relaxed)) else {
             return false;
         };
-        let is_link = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
-        is_link && path.canonicalize().is_ok_and(|real| !real.starts_with(root))
+        path.canonicalize().is_ok_and(|real| !real.starts_with(root))
     }
 }
 

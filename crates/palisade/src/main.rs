@@ -1,22 +1,23 @@
 //! Palisade's command line: arguments in, one call into a crate, a printer out.
 
-// First: its macros make the texts of all others.
+// Its macros make the texts of all modules.
 #[macro_use]
-mod print;
+extern crate palisade_report;
 
 mod cli;
 mod commands;
 mod input;
+mod print;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
 
 use crate::cli::{Cli, ColorChoice, Command};
-use crate::print::style::Look;
-use crate::print::text::documents::usage;
-use crate::print::text::output::Stream;
-use crate::print::text::{NL, Text};
+use crate::print::documents::usage;
+use crate::print::output::{Stream, StreamLook};
 
 /// What a command has to say, and how it ended.
 struct Outcome {

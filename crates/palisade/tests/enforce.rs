@@ -347,6 +347,56 @@ fn status_says_what_is_in_force_and_stop_removes_it() {
     assert!(output.code == Some(0) && output.out.contains("nothing is in force"), "{output:?}");
 }
 
+/// What an enforcer leaves that is killed during a change: nobody reaches anybody.
+const GUARD: &str = "table inet palisade_guard {
+  chain forward { type filter hook forward priority filter - 1; policy drop; }
+}
+";
+
+#[test]
+#[ignore = "needs root, nft and ip: make kernel"]
+fn status_names_a_guard_that_was_left_behind_and_whose_it_is() {
+    let machine = Machine::new();
+    let text = |state: &str| machine.run(&["enforce", "status", "--state", state]);
+    assert_eq!(machine.palisade(&["--once"]).code, Some(0));
+    assert_eq!(machine.status()["guard"], Value::Null);
+    machine.nft_file(GUARD);
+    // The rules are as they were left, and yet not what decides.
+    let status = machine.status();
+    assert_eq!((&status["table"], &status["guard"]["owner"]), (&"as-left".into(), &"left-behind".into()));
+    assert_eq!(status["guard"]["process"], Value::Null);
+    assert!(!machine.connects("web", 80));
+    let output = text(&machine.state());
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(
+        output.out.contains("table inet palisade_guard was left by an enforcer that was killed"),
+        "{output:?}"
+    );
+    // The next enforcer removes it, as the message says.
+    let enforcer = machine.enforce(&[]);
+    enforcer.says("watching");
+    until("no guard", || machine.status()["guard"].is_null());
+    assert!(machine.connects_patiently("web", 80));
+    // While one is running, it is that one's, for whoever looks with its state and for others.
+    machine.nft_file(GUARD);
+    let status = machine.status();
+    assert_eq!(status["guard"]["owner"], "enforcer", "{status}");
+    assert_eq!(status["guard"]["process"], status["process"], "{status}");
+    let output = text(&machine.beside("other").display().to_string());
+    assert!(output.out.contains("belongs to an enforcer with another --state, process "), "{output:?}");
+    drop(enforcer);
+    // Alone, it goes with stop.
+    machine.nft("delete table inet palisade");
+    let status = machine.status();
+    assert_eq!((&status["table"], &status["guard"]["owner"]), (&"none".into(), &"left-behind".into()));
+    let output = machine.run(&["enforce", "stop", "--yes", "--state", &machine.state()]);
+    assert!(
+        output.code == Some(0) && output.out.contains("table inet palisade_guard is removed"),
+        "{output:?}"
+    );
+    assert_eq!(machine.nft("list tables"), "");
+}
+
 #[test]
 #[ignore = "needs root, nft and ip: make kernel"]
 fn a_connection_that_a_change_denies_is_cut_and_another_is_not() {

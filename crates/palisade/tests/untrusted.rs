@@ -177,9 +177,98 @@ fn links_lead_nowhere_outside_of_their_folder() {
     let check =
         folder.json(&["check", "-f", "cluster/file.yaml", "-f", "cluster/folder", "--output", "json"]);
     assert_eq!(check["summary"]["objects"], 1, "{check}");
+    let (code, _, err) = folder.palisade(&["check", "-f", "cluster"]);
+    assert_eq!(code, 2, "{err}");
     // What is enforced from a folder is all of it, or nothing.
     let (code, _, err) = folder.palisade(&["enforce", "-f", "cluster", "--dry-run", "--state", "state"]);
     assert!(code == 1 && err.contains("leads out of its folder"), "{code} {err}");
+}
+
+/// A pod that may be reached, unless the policy behind the link is read.
+fn with_link(target: &str) -> Folder {
+    let folder = Folder::new();
+    folder.write("outside/policy.yaml", &policy("closed"));
+    folder.write("cluster/pod.yaml", POD);
+    folder.write("cluster/other.yaml", OTHER);
+    folder.write(
+        "cluster/open.yaml",
+        &policy("open").replace("{podSelector: {}}", "{podSelector: {}, ingress: [{}]}"),
+    );
+    let name = if target.ends_with(".yaml") { "cluster/link.yaml" } else { "cluster/link" };
+    symlink(target, folder.0.join(name)).unwrap();
+    folder
+}
+
+#[test]
+fn nothing_is_claimed_without_what_a_link_leads_to() {
+    for target in ["../outside/policy.yaml", "../outside"] {
+        let folder = with_link(target);
+        for command in [
+            &["explain", "outside/secret -> shop/web tcp/80", "-f", "cluster"][..],
+            &["explain", "outside/secret -> shop/web tcp/80", "-f", "cluster", "--output", "json"],
+            &["query", "outside/* -> shop/* tcp/80 is full", "-f", "cluster"],
+            &["query", "outside/* -> shop/* tcp/80 is full", "-f", "cluster/pod.yaml", "--equals", "cluster"],
+            &["map", "-f", "cluster"],
+            &["diff", "cluster", "cluster"],
+            &["diff", "cluster/pod.yaml", "--with", "cluster"],
+            &["exposure", "-f", "cluster"],
+            &["convert", "--to", "antrea", "-f", "cluster"],
+            &["compile", "--to", "nftables", "-f", "cluster"],
+            &["compile", "--to", "kubernetes", "-f", "cluster"],
+            &["lab", "cluster"],
+            &["test", "cluster"],
+            &["check", "cluster"],
+        ] {
+            let (code, out, err) = folder.palisade(command);
+            assert_eq!(code, 2, "{command:?}: {out}{err}");
+            let said = format!("{out}{err}");
+            assert!(
+                said.contains("cluster/link") && said.contains("leads out of its folder"),
+                "{command:?}: {said}"
+            );
+        }
+        // With it, everything is claimed.
+        let all = ["query", "outside/* -> shop/* tcp/80 is full", "-f", "cluster", "--follow-links"];
+        assert_eq!(folder.palisade(&all).0, 0);
+    }
+}
+
+#[test]
+fn nothing_is_claimed_without_a_folder_that_cannot_be_read() {
+    let folder = Folder::new();
+    folder.write("cluster/pod.yaml", POD);
+    folder.write("cluster/other.yaml", OTHER);
+    let deep = format!("cluster/{}policy.yaml", "d/".repeat(70));
+    folder.write(&deep, &policy("closed"));
+    let (code, _, err) = folder.palisade(&["explain", "outside/secret -> shop/web tcp/80", "-f", "cluster"]);
+    assert!(code == 2 && err.contains("folders nest deeper than 64"), "{code} {err}");
+}
+
+/// Folders of which each has two links to the next, for more paths than anybody can walk.
+fn doubling(folder: &Folder) {
+    for at in 0..38 {
+        folder.write(&format!("cluster/d{at}/x.txt"), "");
+        for name in ["a", "b"] {
+            symlink(format!("../d{}", at + 1), folder.0.join(format!("cluster/d{at}/{name}"))).unwrap();
+        }
+    }
+    folder.write("cluster/d38/x.txt", "");
+}
+
+#[test]
+fn links_that_multiply_folders_end() {
+    let folder = Folder::new();
+    doubling(&folder);
+    folder.write("cluster/pod.yaml", POD);
+    let check = folder.json(&["check", "-f", "cluster", "--output", "json"]);
+    let found: Vec<_> =
+        check["diagnostics"].as_array().unwrap().iter().filter(|one| one["code"] == "S0003").collect();
+    assert_eq!(found.len(), 1, "{check}");
+    folder.git(&["init", "-q"]);
+    folder.git(&["add", "."]);
+    folder.git(&["commit", "-qm", "one"]);
+    let (code, _, err) = folder.palisade(&["diff", "--git", "HEAD", "cluster"]);
+    assert!(code == 2 && err.contains("lead to more than 100000"), "{code} {err}");
 }
 
 #[test]
@@ -192,9 +281,80 @@ fn links_in_a_repository_stay_in_it_too() {
     repo.git(&["init", "-q"]);
     repo.git(&["add", "."]);
     repo.git(&["commit", "-qm", "one"]);
-    let (code, out, err) = repo.palisade(&["diff", "--git", "HEAD", "cluster"]);
-    assert_eq!(code, 0, "{out}{err}");
-    assert!(err.contains("file.yaml") && err.contains("link") && !out.contains("secret"), "{out}{err}");
+    for revisions in ["HEAD", "HEAD..HEAD"] {
+        let (code, out, err) = repo.palisade(&["diff", "--git", revisions, "cluster"]);
+        assert_eq!(code, 2, "{out}{err}");
+        assert!(err.contains("HEAD:cluster/file.yaml: is a link that leads out of the repository"), "{err}");
+        assert!(!out.contains("secret"), "{out}");
+    }
+    // What the working tree alone has is refused there.
+    fs::remove_file(repo.0.join("cluster/file.yaml")).unwrap();
+    repo.git(&["commit", "-qam", "two"]);
+    assert_eq!(repo.palisade(&["diff", "--git", "HEAD", "cluster"]).0, 0);
+    symlink(folder.0.join("outside"), repo.0.join("cluster/folder")).unwrap();
+    let (code, _, err) = repo.palisade(&["diff", "--git", "HEAD", "cluster"]);
+    assert!(
+        code == 2 && err.contains("cluster/folder: is a link that leads out of the repository"),
+        "{code} {err}"
+    );
+    // A folder of the index that is a link now: git lists what was in it.
+    fs::remove_file(repo.0.join("cluster/folder")).unwrap();
+    fs::rename(repo.0.join("cluster"), repo.0.join("was")).unwrap();
+    fs::write(folder.0.join("outside/pod.yaml"), OTHER).unwrap();
+    symlink("../outside", repo.0.join("cluster")).unwrap();
+    let (code, out, err) = repo.palisade(&["diff", "--git", "HEAD"]);
+    assert!(
+        code == 2 && err.contains("cluster: is a link that leads out of the repository"),
+        "{code} {out}{err}"
+    );
+}
+
+#[test]
+fn links_of_a_revision_are_read_as_those_of_the_working_tree() {
+    let folder = Folder::new();
+    folder.write("cluster/pod.yaml", POD);
+    folder.write("cluster/other.yaml", OTHER);
+    folder.write("shared/policy.yaml", &policy("closed"));
+    folder.write("shared/more/pod.yaml", &POD.replace("web", "db"));
+    folder.write(".gitignore", "shared/ignored\n");
+    symlink("../shared/policy.yaml", folder.0.join("cluster/first.yaml")).unwrap();
+    // A link to a link, and one to a folder.
+    symlink("first.yaml", folder.0.join("cluster/policy.yaml")).unwrap();
+    symlink("../shared/more", folder.0.join("cluster/more")).unwrap();
+    symlink("cluster", folder.0.join("named")).unwrap();
+    folder.git(&["init", "-q"]);
+    folder.git(&["add", "."]);
+    folder.git(&["commit", "-qm", "closed"]);
+    for path in ["cluster", "named", "./cluster", "cluster/first.yaml"] {
+        let (code, out, err) = folder.palisade(&["diff", "--git", "HEAD", path]);
+        assert!(code == 0 && !err.contains("S0020") && !err.contains("link"), "{path}: {out}{err}");
+    }
+    // What a folder with ignored files has is not in the way of either side.
+    folder.write("shared/ignored/pod.yaml", "no: [manifest");
+    // The policy that a link leads to opens the pods.
+    folder.write(
+        "shared/policy.yaml",
+        &policy("closed").replace("{podSelector: {}}", "{podSelector: {}, ingress: [{}]}"),
+    );
+    for path in ["cluster", "named"] {
+        let (code, out, err) = folder.palisade(&["diff", "--git", "HEAD", path]);
+        assert!(code == 1 && out.contains("shop/web") && out.contains("shop/db"), "{path}: {out}{err}");
+    }
+    folder.git(&["commit", "-qam", "open"]);
+    assert_eq!(folder.palisade(&["diff", "--git", "HEAD", "cluster"]).0, 0);
+    // Of two revisions neither reads the working tree.
+    for name in ["shared/policy.yaml", "cluster/first.yaml", "cluster/policy.yaml", "cluster/more"] {
+        fs::remove_file(folder.0.join(name)).unwrap();
+    }
+    let (code, out, err) = folder.palisade(&["diff", "--git", "HEAD~1..HEAD", "cluster"]);
+    assert!(code == 1 && out.contains("shop/db"), "{out}{err}");
+    // From a folder below the top, paths are from there.
+    let inner = Folder(folder.0.join("cluster"));
+    let (code, out, err) = inner.palisade(&["diff", "--git", "HEAD~1..HEAD"]);
+    assert!(code == 1 && out.contains("shop/db"), "{out}{err}");
+    let (code, _, err) = inner.palisade(&["diff", "--git", "HEAD~1..HEAD", "../shared"]);
+    assert_eq!(code, 1, "{err}");
+    std::mem::forget(inner);
 }
 
 /// A test with this world, in `tests/` of a folder.

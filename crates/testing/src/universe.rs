@@ -12,7 +12,7 @@ use palisade_model::flow::{Flow, Party, Who};
 use palisade_model::group::{Group, GroupName, Members};
 use palisade_model::label::{Labels, Selector};
 use palisade_model::options::{HostNetworkPods, Options, SelfTraffic};
-use palisade_model::policy::{Object, PodSet, Policy, ServiceName};
+use palisade_model::policy::{Dialect, Object, PodSet, Policy, ServiceName};
 use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::traffic::{Protocol, Traffic};
 
@@ -44,7 +44,7 @@ pub fn object(kind: &str, name: &str) -> Arc<Object> {
         version: "v1".into(),
         generation: 0,
         at: None,
-        api: "",
+        dialect: Dialect::NetworkPolicy,
     })
 }
 
@@ -275,10 +275,9 @@ fn between((from, sources): &End, (to, destinations): &End, traffic: Traffic) ->
     both.map(|(source, destination)| flow(Some(source), Some(destination))).collect()
 }
 
-/// The cluster as what a live index is told of: every object but those that it has no event for.
-#[cfg(feature = "engine")]
-pub fn items(objects: Objects) -> Vec<palisade_engine::Item> {
-    use palisade_engine::Item;
+/// Returns the objects that events exist for: all but workloads and entrances.
+pub fn items(objects: Objects) -> Vec<palisade_model::event::Item> {
+    use palisade_model::event::Item;
     let Objects {
         namespaces,
         pods,

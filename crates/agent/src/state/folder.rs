@@ -8,9 +8,10 @@
 //! | --- | --- |
 //! | another owner, or writable by group or others | write policies that come into force |
 //! | a symbolic link, a file with a second name | choose which file is read, and which is overwritten by the lock |
-//! | a folder in one that anyone may write, without sticky bit | exchange the folder, e.g. for an older one |
+//! | a directory above that another user owns, or that others may write, without sticky bit | exchange the folder, e.g. for an older one |
+//! | a path through another user's symbolic link | choose which folder it is |
 //!
-//! Who may rename a directory further up can still hide the folder, or bring an older one back, and cannot write into either.
+//! All directories above count, up to the root (descent.rs): whoever may rename one of them exchanges all that is below.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -21,6 +22,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 use thiserror::Error;
+
+mod descent;
 
 /// The state folder, opened and trusted.
 #[derive(Debug)]
@@ -58,7 +61,7 @@ pub enum StateError {
 }
 
 /// Why a file or folder is not trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Distrust {
     /// It is a symbolic link.
     #[error("it is a symbolic link")]
@@ -80,9 +83,25 @@ pub enum Distrust {
     /// It can be written by another name.
     #[error("it has another name (hard link)")]
     Names,
-    /// Other users may exchange it.
-    #[error("any user may exchange it (the directory that it is in has mode {0:04o})")]
-    Exchangeable(RawMode),
+    /// Other users may exchange it, because they may write a directory above.
+    #[error(
+        "other users may exchange it: they may write {directory} (mode {mode:04o}, no sticky bit)",
+        directory = directory.display()
+    )]
+    WritableAbove {
+        /// The directory above.
+        directory: PathBuf,
+        /// Its mode.
+        mode: RawMode,
+    },
+    /// Another user may exchange it, because a directory or symbolic link on its path is that user's.
+    #[error("user {owner} may exchange it: {above} is owned by that user", above = above.display())]
+    OwnerAbove {
+        /// The directory or link.
+        above: PathBuf,
+        /// The number of the user who owns it.
+        owner: u32,
+    },
 }
 
 /// The effective user alone.
@@ -107,11 +126,18 @@ impl StateError {
 
 impl Distrust {
     /// What to do about it, for the message.
-    fn fix(self, folder: &Path) -> String {
+    fn fix(&self, folder: &Path) -> String {
         match self {
-            Distrust::Exchangeable(_) => {
-                "Set the sticky bit of that directory (chmod +t), or name another folder with --state"
-                    .to_owned()
+            Distrust::WritableAbove { directory, .. } => format!(
+                "Let nobody else write that directory (chmod go-w {0}), set its sticky bit (chmod +t {0}), or name another folder \
+                 with --state",
+                directory.display()
+            ),
+            Distrust::OwnerAbove { above, .. } => {
+                format!(
+                    "Give it to root (chown -h root {}), or name another folder with --state",
+                    above.display()
+                )
             }
             _ => format!(
                 "Find out who made it, then remove the folder (rm -r {}): the next palisade enforce makes a new one",
@@ -128,26 +154,14 @@ impl Folder {
     pub fn open(path: &Path) -> Result<Option<Folder>, StateError> {
         // A trailing slash would have a link followed.
         let path = path.components().as_path().to_owned();
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = match rustix::fs::open(&path, flags, Mode::empty()) {
-            Ok(fd) => fd,
-            Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::LOOP | Errno::NOTDIR) if is_link(&path) => {
-                return Err(StateError::Untrusted { folder: path.clone(), path, why: Distrust::Link });
+        let opened = descent::open(&path).and_then(|fd| {
+            if let Some(fd) = &fd {
+                check(&rustix::fs::fstat(fd)?, FileType::Directory)?;
             }
-            Err(error) => return Err(system(path, error)),
-        };
-        let checked = (|| {
-            check(&rustix::fs::fstat(&fd)?, FileType::Directory)?;
-            let above = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let above = rustix::fs::fstat(rustix::fs::openat(&fd, "..", above, Mode::empty())?)?;
-            match above.st_mode & 0o1002 == 0o0002 {
-                true => Err(Refusal::Distrust(Distrust::Exchangeable(above.st_mode & 0o7777))),
-                false => Ok(()),
-            }
-        })();
-        match checked {
-            Ok(()) => Ok(Some(Folder { fd, path })),
+            Ok(fd)
+        });
+        match opened {
+            Ok(fd) => Ok(fd.map(|fd| Folder { fd, path })),
             Err(refusal) => Err(refusal.about(path.clone(), path)),
         }
     }
@@ -249,6 +263,12 @@ impl From<Errno> for Refusal {
     }
 }
 
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        Refusal::System(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    }
+}
+
 impl From<Distrust> for Refusal {
     fn from(why: Distrust) -> Self {
         Refusal::Distrust(why)
@@ -278,11 +298,6 @@ fn check(stat: &Stat, kind: FileType) -> Result<(), Distrust> {
 
 fn mode(bits: RawMode) -> Mode {
     Mode::from_raw_mode(bits)
-}
-
-/// Whether a path, its last part not followed, is a symbolic link. For the message alone: it was refused already.
-fn is_link(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
 }
 
 fn system(path: PathBuf, error: Errno) -> StateError {

@@ -60,6 +60,10 @@ impl Kernel for Heard {
         self.fake.drop_guard()
     }
 
+    fn has_guard(&mut self) -> Result<bool, KernelError> {
+        self.fake.has_guard()
+    }
+
     fn read(&mut self) -> Result<Option<InForce>, KernelError> {
         self.unreadable.pop_front().map_or_else(|| self.fake.read(), Err)
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_model::label::Labels;
 
-use super::{Diff, Joint};
+use super::{Diff, WorkloadPair};
 use crate::map::{Map, WorkloadName};
 
 /// What may be a cause.
@@ -57,9 +57,9 @@ impl Causes {
             let pods = map.workloads[at].pods.iter();
             pods.flat_map(|pod| told(&map.snapshot.pods()[*pod].labels)).collect()
         };
-        let workload = |joint: &Joint| {
-            let (before, after) = (labels(&diff.before, joint.before?), labels(&diff.after, joint.after?));
-            Relabelled::of(&joint.name, &before, &after)
+        let workload = |pair: &WorkloadPair| {
+            let (before, after) = (labels(&diff.before, pair.before?), labels(&diff.after, pair.after?));
+            Relabelled::of(&pair.name, &before, &after)
         };
         let homes = |map: &Map<'_>| -> BTreeMap<String, Told> {
             let all = map.snapshot.namespaces().iter();

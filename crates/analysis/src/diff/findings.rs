@@ -17,7 +17,7 @@ use crate::map;
 use crate::map::why::{Decided, Why};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
-use crate::reach::traffic_set::{TrafficId, Traffics};
+use crate::reach::traffics::{TrafficId, Traffics};
 
 /// Pairs that open or close alike.
 #[derive(Debug, Clone)]
@@ -168,7 +168,7 @@ impl Findings {
         let (own, other) = (self.outside(cells), other.outside(cells));
         own.into_iter().any(|(about, part)| {
             let known = other.get(&about).copied().unwrap_or(Traffics::EMPTY);
-            cells.traffics.minus(part, known) != Traffics::EMPTY
+            cells.traffics.difference(part, known) != Traffics::EMPTY
         })
     }
 
@@ -183,7 +183,7 @@ impl Findings {
                     _ => continue,
                 };
                 let known = all.entry(about).or_insert(Traffics::EMPTY);
-                *known = cells.traffics.or(*known, finding.part);
+                *known = cells.traffics.union(*known, finding.part);
             }
         }
         all
@@ -195,8 +195,8 @@ pub fn parts(change: &Change, cells: &mut Cells) -> Vec<(bool, TrafficId)> {
     let over = |entry: &map::Entry| [entry.allowed, entry.other.unwrap_or(entry.allowed)];
     let (before, after) = (over(&change.before), over(&change.after));
     let mut part = |more: [TrafficId; 2], less: [TrafficId; 2]| {
-        let over = [0, 1].map(|family| cells.traffics.minus(more[family], less[family]));
-        cells.traffics.or(over[0], over[1])
+        let over = [0, 1].map(|family| cells.traffics.difference(more[family], less[family]));
+        cells.traffics.union(over[0], over[1])
     };
     let (opened, closed) = (part(after, before), part(before, after));
     let found = [(true, opened), (false, closed)];
@@ -277,12 +277,12 @@ impl<'d, 's> Deciders<'d, 's> {
     fn end(&self, peer: Peer, after: bool) -> Option<map::Peer> {
         Some(match peer {
             Peer::Workload(at) => {
-                let joint = &self.diff.workloads[at];
-                map::Peer::Workload(if after { joint.after? } else { joint.before? })
+                let pair = &self.diff.workloads[at];
+                map::Peer::Workload(if after { pair.after? } else { pair.before? })
             }
             Peer::Range(first, last) => map::Peer::Range(first, last),
             Peer::IngressController => map::Peer::IngressController,
-            Peer::Spot(_) => return None,
+            Peer::Outlier(_) => return None,
         })
     }
 }

@@ -7,11 +7,11 @@
 
 mod causes;
 mod findings;
-mod joint;
 mod near;
+mod outliers;
 mod outside;
+mod pairs;
 mod proof;
-mod spots;
 mod verdicts;
 mod witness;
 
@@ -29,11 +29,11 @@ use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
 pub use causes::{Causes, Relabelled};
 pub use findings::{By, Deciders, Deciding, Finding, Findings, grouped, parts};
-pub use joint::Joint;
-use joint::Kinds;
+pub use outliers::Outlier;
 use outside::Known;
+use pairs::Kinds;
+pub use pairs::WorkloadPair;
 pub use proof::{Beyond, Counterexample, Proof, is_about_names, policies_of, proven};
-pub use spots::Spot;
 pub use verdicts::{Compared, Differing, Differs, compare};
 
 /// Steps to look at a pair of workloads, or at a run of addresses.
@@ -47,9 +47,9 @@ pub struct Diff<'s> {
     /// As it would be.
     pub after: Map<'s>,
     /// Every workload of either, by namespace, name and kind.
-    pub workloads: Vec<Joint>,
+    pub workloads: Vec<WorkloadPair>,
     /// Nodes, and pods that are not like the others of their workload.
-    pub spots: Vec<Spot>,
+    pub outliers: Vec<Outlier>,
     /// Workloads that are not compared: working out what policies say about their pods is too much work.
     pub left_out: BTreeSet<WorkloadName>,
     kinds: Kinds,
@@ -64,8 +64,8 @@ pub enum Peer {
     Range(IpAddr, IpAddr),
     /// Whoever serves Ingress and Route objects.
     IngressController,
-    /// Nodes, or pods of a workload that are not like the others, by their place in [`Diff::spots`].
-    Spot(usize),
+    /// Nodes, or pods of a workload that are not like the others, by their place in [`Diff::outliers`].
+    Outlier(usize),
 }
 
 /// A pair that may do something else afterwards.
@@ -145,10 +145,10 @@ impl<'s> Diff<'s> {
         let left_out: BTreeSet<WorkloadName> =
             before.left_out.iter().chain(&after.left_out).cloned().collect();
         let (before, after) = (before.without(&left_out), after.without(&left_out));
-        let workloads = joint::join(&before, &after);
+        let workloads = pairs::join(&before, &after);
         let kinds = Kinds::of(&before, &after, &workloads);
-        let spots = spots::spots(&before, &after, &workloads);
-        Diff { before, after, workloads, spots, left_out, kinds }
+        let outliers = outliers::outliers(&before, &after, &workloads);
+        Diff { before, after, workloads, outliers, left_out, kinds }
     }
 
     /// A workload's name.
@@ -157,8 +157,8 @@ impl<'s> Diff<'s> {
     }
 
     /// The workloads of manifests: all but the ingress controller, which nobody wrote.
-    pub fn written(&self) -> impl Iterator<Item = &Joint> {
-        self.workloads.iter().filter(|joint| joint.name.kind != INGRESS_CONTROLLER)
+    pub fn written(&self) -> impl Iterator<Item = &WorkloadPair> {
+        self.workloads.iter().filter(|pair| pair.name.kind != INGRESS_CONTROLLER)
     }
 
     /// Whether there is nobody whose connections could be compared.
@@ -168,12 +168,12 @@ impl<'s> Diff<'s> {
 
     /// The workloads that are there after and not before.
     pub fn came(&self) -> impl Iterator<Item = &WorkloadName> {
-        self.written().filter(|joint| joint.before.is_none()).map(|joint| &joint.name)
+        self.written().filter(|pair| pair.before.is_none()).map(|pair| &pair.name)
     }
 
     /// The workloads that are there before and not after.
     pub fn went(&self) -> impl Iterator<Item = &WorkloadName> {
-        self.written().filter(|joint| joint.after.is_none()).map(|joint| &joint.name)
+        self.written().filter(|pair| pair.after.is_none()).map(|pair| &pair.name)
     }
 
     /// Tells every pair that differs, sources in their order: first what each workload sends to workloads, then what it
@@ -186,7 +186,7 @@ impl<'s> Diff<'s> {
         cells: &mut Cells,
         mut tell: impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
     ) -> ControlFlow<(), Told> {
-        let mut rows = joint::Rows::new(self, cells);
+        let mut rows = pairs::Rows::new(self, cells);
         let mut outside = Known::new();
         for source in 0..self.workloads.len() {
             if self.is_controller(source) {
@@ -214,7 +214,7 @@ impl<'s> Diff<'s> {
         self.entrances(cells, &mut tell)?;
         self.apart(select, cuts, cells, &mut tell)?;
         // What nodes and pods of mixed workloads do comes last, and stops where there is no more work left.
-        let left_out = if cells.work().is_spent() { self.spots.len().max(1) } else { 0 };
+        let left_out = if cells.work().is_spent() { self.outliers.len().max(1) } else { 0 };
         ControlFlow::Continue(Told { left_out })
     }
 
@@ -225,12 +225,12 @@ impl<'s> Diff<'s> {
         tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let (before, after) = (self.before.from_entrances(cells), self.after.from_entrances(cells));
-        for (at, joint) in self.workloads.iter().enumerate() {
+        for (at, pair) in self.workloads.iter().enumerate() {
             let side = |side: Option<usize>, gets: &BTreeMap<usize, Entry>| {
                 let entry = side.and_then(|at| gets.get(&at)).copied().unwrap_or(Entry::NOTHING);
                 Entry { uniform: true, ..entry }
             };
-            let (before, after) = (side(joint.before, &before), side(joint.after, &after));
+            let (before, after) = (side(pair.before, &before), side(pair.after, &after));
             if before != after {
                 let (source, destination) = (Peer::IngressController, Peer::Workload(at));
                 tell(cells, Change { source, destination, before, after })?;

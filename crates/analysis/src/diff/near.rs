@@ -21,14 +21,14 @@ impl Diff<'_> {
         destination: Peer,
         cells: &mut Cells,
     ) -> Option<[Entry; 2]> {
-        let (spot, workload, from_node) = match (source, destination) {
-            (Peer::Spot(spot), Peer::Workload(workload)) => (spot, workload, true),
-            (Peer::Workload(workload), Peer::Spot(spot)) => (spot, workload, false),
+        let (outlier, workload, from_node) = match (source, destination) {
+            (Peer::Outlier(outlier), Peer::Workload(workload)) => (outlier, workload, true),
+            (Peer::Workload(workload), Peer::Outlier(outlier)) => (outlier, workload, false),
             _ => return None,
         };
-        let spot = &self.spots[spot];
-        let [node] = spot.names.as_slice() else { return None };
-        if spot.of.is_some() {
+        let outlier = &self.outliers[outlier];
+        let [node] = outlier.names.as_slice() else { return None };
+        if outlier.of.is_some() {
             return None;
         }
         let mut beside = false;
@@ -61,9 +61,9 @@ impl Diff<'_> {
             };
             Some(Entry { uniform: true, ..found.unwrap_or(Entry::NOTHING) })
         };
-        let joint = &self.workloads[workload];
-        let [before, after] = &spot.sides;
-        let entries = [entry(&self.before, joint.before, before)?, entry(&self.after, joint.after, after)?];
+        let pair = &self.workloads[workload];
+        let [before, after] = &outlier.sides;
+        let entries = [entry(&self.before, pair.before, before)?, entry(&self.after, pair.after, after)?];
         beside.then_some(entries)
     }
 }

@@ -12,7 +12,7 @@ use super::{Change, Diff, Peer, Select};
 use crate::map::{Entry, Map};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
-use crate::reach::traffic_set::{TrafficId, Traffics};
+use crate::reach::traffics::{TrafficId, Traffics};
 
 /// First and last address, and what is let through.
 type Range = (IpAddr, IpAddr, TrafficId);
@@ -32,7 +32,7 @@ impl Diff<'_> {
         cells: &mut Cells,
         tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let joint = &self.workloads[workload];
+        let pair = &self.workloads[workload];
         for family in &select.families {
             cells.work().take(super::ROW);
             let mut work_out = || -> Rc<[Compared]> {
@@ -40,7 +40,7 @@ impl Diff<'_> {
                 let mut ranges = |map: &Map<'_>, at: Option<usize>| {
                     at.map_or(Vec::new(), |at| map.outside(at, direction, *family, cuts, cells))
                 };
-                let (before, after) = (ranges(&self.before, joint.before), ranges(&self.after, joint.after));
+                let (before, after) = (ranges(&self.before, pair.before), ranges(&self.after, pair.after));
                 if before == after { Rc::new([]) } else { compared(&before, &after).into() }
             };
             let differing = known.entry((self.kind(workload), direction, *family));

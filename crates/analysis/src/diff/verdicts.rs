@@ -16,7 +16,7 @@ use palisade_model::traffic::Traffic;
 
 use crate::reach::cells::{Cell, CellId, Cells};
 use crate::reach::cuts::Cuts;
-use crate::reach::traffic_set::TrafficId;
+use crate::reach::traffics::TrafficId;
 use crate::reach::{Matrix, Reach};
 use crate::work::Work;
 
@@ -94,7 +94,7 @@ pub(super) fn compare_within(
     let mut left_out = 0;
     for family in [Family::V4, Family::V6] {
         let share = work.share(if family == Family::V4 { 2 } else { 1 });
-        let mut cells = Cells::limited(cuts.line().clone(), share);
+        let mut cells = Cells::limited(cuts.space().clone(), share);
         let kept = cells.work().share(2);
         let before = Reach::new(before, options, family, &cuts, &mut cells);
         cells.work().put_back(kept);
@@ -190,9 +190,10 @@ impl Sides<'_> {
         all: &Cells,
     ) -> Result<(), Box<Differing>> {
         let [before, after] = cells.map(|cell| all.get(cell));
-        let (traffics, line) = (&all.traffics, all.traffics.line());
-        let more =
-            |one: TrafficId, other: TrafficId| line.sample(&traffics.set(one).minus(traffics.set(other)));
+        let (traffics, line) = (&all.traffics, all.traffics.space());
+        let more = |one: TrafficId, other: TrafficId| {
+            line.sample(&traffics.set(one).difference(traffics.set(other)))
+        };
         let (opened, closed) = (|| more(after.allow, before.allow), || more(before.allow, after.allow));
         let differing = match self.differs {
             Differs::InWhatOpens => opened(),
@@ -214,7 +215,7 @@ impl Sides<'_> {
     }
 
     fn verdict(&self, cell: Cell, traffic: Traffic, cells: &Cells) -> Verdict {
-        let place = cells.traffics.line().place(traffic, self.before.family() == Family::V6);
+        let place = cells.traffics.space().offset(traffic, self.before.family() == Family::V6);
         let in_part = |part| cells.traffics.set(part).contains(place);
         match (in_part(cell.allow), in_part(cell.reject)) {
             (true, _) => Verdict::Allow,

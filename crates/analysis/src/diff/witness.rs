@@ -18,7 +18,7 @@ impl Diff<'_> {
     pub fn witness(&self, finding: &Finding, after: bool, cuts: &Cuts, cells: &mut Cells) -> Option<Flow> {
         let map = if after { &self.after } else { &self.before };
         let lets_through = finding.opens == after;
-        let traffic = cells.traffics.line().sample(cells.traffics.set(finding.part))?;
+        let traffic = cells.traffics.space().sample(cells.traffics.set(finding.part))?;
         for (source, destination) in &finding.pairs {
             for reach in &map.reach {
                 let sources = self.parties(*source, after, map, reach, cuts);
@@ -57,8 +57,8 @@ impl Diff<'_> {
         let side = |before: Option<usize>, now: Option<usize>| if after { now } else { before };
         match peer {
             Peer::Workload(at) => {
-                let joint = &self.workloads[at];
-                let Some(at) = side(joint.before, joint.after) else { return Vec::new() };
+                let pair = &self.workloads[at];
+                let Some(at) = side(pair.before, pair.after) else { return Vec::new() };
                 let pods = map.workloads[at].pods.iter().take(MOST_TRIED);
                 pods.flat_map(|pod| of(Who::Pod(*pod))).collect()
             }
@@ -67,18 +67,18 @@ impl Diff<'_> {
                 let class = reach.of_address(first, cuts);
                 vec![(class, reach.sample(class, None, cuts))]
             }
-            Peer::Spot(at) => {
-                let spot = &self.spots[at];
-                let meant = |name: &str| spot.names.iter().any(|known| known == name);
+            Peer::Outlier(at) => {
+                let outlier = &self.outliers[at];
+                let meant = |name: &str| outlier.names.iter().any(|known| known == name);
                 let snapshot = map.snapshot;
-                match spot.of {
+                match outlier.of {
                     None => {
                         let nodes = snapshot.nodes().iter().enumerate().filter(|(_, node)| meant(&node.name));
                         nodes.take(MOST_TRIED).flat_map(|(at, _)| of(Who::Node(at))).collect()
                     }
                     Some(workload) => {
-                        let joint = &self.workloads[workload];
-                        let Some(at) = side(joint.before, joint.after) else { return Vec::new() };
+                        let pair = &self.workloads[workload];
+                        let Some(at) = side(pair.before, pair.after) else { return Vec::new() };
                         let named = |pod: &&usize| {
                             let own = &snapshot.pods()[**pod];
                             meant(&format!("{}/{}", own.namespace, own.name))
@@ -97,6 +97,6 @@ impl Diff<'_> {
 fn is_allowed(reach: &Reach<'_>, (from, to): (u32, u32), traffic: Traffic, cells: &mut Cells) -> bool {
     let cell = reach.cell(from, to, cells);
     let allowed = cells.get(cell).allow;
-    let place = cells.traffics.line().place(traffic, reach.family() == Family::V6);
+    let place = cells.traffics.space().offset(traffic, reach.family() == Family::V6);
     cells.traffics.set(allowed).contains(place)
 }

@@ -6,7 +6,7 @@ use super::Addresses;
 use crate::reach::Reach;
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
-use crate::reach::traffic_set::{TrafficId, Traffics};
+use crate::reach::traffics::{TrafficId, Traffics};
 
 /// What pods of these classes do with the addresses of a family, without those that get nothing.
 pub(super) fn of(
@@ -30,7 +30,7 @@ pub(super) fn of(
     let mut runs: Vec<(u32, TrafficId, bool)> = Vec::new();
     for start in starts {
         let each: Vec<TrafficId> = rows().map(|row| cells.get(row.at(start)).allow).collect();
-        let gets = each.iter().fold(Traffics::EMPTY, |some, own| cells.traffics.or(some, *own));
+        let gets = each.iter().fold(Traffics::EMPTY, |some, own| cells.traffics.union(some, *own));
         let uniform = each.iter().all(|own| *own == gets);
         if runs.last().is_none_or(|(_, known, alike)| (*known, *alike) != (gets, uniform)) {
             runs.push((start, gets, uniform));

@@ -10,11 +10,12 @@ use palisade_model::cluster::Pod;
 use palisade_model::flow::Who;
 use palisade_model::snapshot::Objects;
 use palisade_model::traffic::PortRange;
+use palisade_model::traffic_set::Region;
 
 use super::kinds::{Entry, Profile, between};
 use super::{INGRESS_CONTROLLER, Map, Peer, Row, Select};
 use crate::reach::cells::Cells;
-use crate::reach::traffic_set::{TrafficId, Traffics};
+use crate::reach::traffics::{TrafficId, Traffics};
 
 /// Where the ingress controller lives, which is no name that a namespace can have.
 const INGRESS_NAMESPACE: &str = "(ingress controller)";
@@ -48,18 +49,19 @@ impl Map<'_> {
         }
         let mut reached: BTreeMap<usize, TrafficId> = BTreeMap::new();
         for opening in self.snapshot.entrances().iter().flat_map(|entrance| self.snapshot.behind(entrance)) {
-            let line = cells.traffics.line();
-            let port = line.places(opening.protocol, opening.port..=opening.port, PortRange::ALL);
+            let space = cells.traffics.space();
+            let port =
+                space.region(Region::new(opening.protocol, opening.port..=opening.port, PortRange::ALL));
             let port = cells.traffics.intern(port);
             let set = reached.entry(opening.pod).or_insert(Traffics::EMPTY);
-            *set = cells.traffics.or(*set, port);
+            *set = cells.traffics.union(*set, port);
         }
         let mut gets: BTreeMap<usize, (Entry, usize)> = BTreeMap::new();
         for (pod, asked) in reached {
             let Some(workload) = of_pod[pod] else { continue };
             let own: Vec<Profile> = Profile::all(self.snapshot, Who::Pod(pod), &self.reach).collect();
             let entry = between(self.kinds().profiles(controller), &own, &self.reach, cells);
-            let allowed = cells.traffics.and(entry.unwrap_or(Entry::NOTHING).allowed, asked);
+            let allowed = cells.traffics.intersection(entry.unwrap_or(Entry::NOTHING).allowed, asked);
             let entry = Entry { allowed, other: None, uniform: true };
             let (known, pods) = gets.entry(workload).or_insert((entry, 0));
             *known = known.or(entry, cells);

@@ -12,7 +12,7 @@ use super::near::Hosts;
 use super::workloads::Workload;
 use super::{Map, allowed};
 use crate::reach::cells::Cells;
-use crate::reach::traffic_set::{TrafficId, Traffics};
+use crate::reach::traffics::{TrafficId, Traffics};
 use crate::reach::{Matrix, Reach};
 
 /// What some pods may send others.
@@ -85,7 +85,7 @@ impl Entry {
     /// What either of two lets through.
     pub fn or(self, another: Entry, cells: &mut Cells) -> Entry {
         let (one, two) = (self.over_both(), another.over_both());
-        let over = [0, 1].map(|at| cells.traffics.or(one[at], two[at]));
+        let over = [0, 1].map(|at| cells.traffics.union(one[at], two[at]));
         Entry::of(over, self.uniform && another.uniform && one == two)
     }
 }

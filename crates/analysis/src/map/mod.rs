@@ -27,7 +27,7 @@ use crate::reach::Reach;
 use crate::reach::cells::{CellId, Cells};
 use crate::reach::connections::Connections;
 use crate::reach::cuts::Cuts;
-use crate::reach::traffic_set::{TrafficId, Traffics};
+use crate::reach::traffics::{TrafficId, Traffics};
 pub use entrances::with_ingress_controller;
 pub use kinds::{Entry, KindRows, Kinds, Pair, Profile};
 pub(crate) use kinds::{between, is_same_by_sides, pairs};
@@ -220,7 +220,7 @@ fn either(one: &[(u32, TrafficId)], other: &[(u32, TrafficId)], cells: &mut Cell
     };
     let mut both: Vec<(u32, TrafficId)> = Vec::new();
     for start in starts {
-        let allowed = cells.traffics.or(at(one, start), at(other, start));
+        let allowed = cells.traffics.union(at(one, start), at(other, start));
         if both.last().is_none_or(|(_, last)| *last != allowed) {
             both.push((start, allowed));
         }
@@ -249,7 +249,7 @@ fn ranges(
 
 /// What an entry says, in protocols and ports.
 pub fn connections(allowed: TrafficId, cells: &Cells) -> Connections {
-    Connections::of(cells.traffics.set(allowed), cells.traffics.line())
+    Connections::of(cells.traffics.set(allowed), cells.traffics.space())
 }
 
 /// A cell's number is not a set's: this is where one becomes the other.

@@ -12,7 +12,7 @@ use super::kinds::{Entry, KindRows, Profile};
 use super::{INGRESS_CONTROLLER, Map, Peer, Row, Told};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
-use crate::reach::traffic_set::TrafficId;
+use crate::reach::traffics::TrafficId;
 
 /// Which rows.
 #[derive(Debug, Clone, Default)]
@@ -48,7 +48,7 @@ impl Select {
 
     /// Whether a row lets the traffic through that is asked for: over either family, with the ping of either.
     pub(super) fn lets_through(&self, entry: Entry, cells: &Cells) -> bool {
-        let place = |traffic, six| cells.traffics.line().place(traffic, six);
+        let place = |traffic, six| cells.traffics.space().offset(traffic, six);
         let holds = |set: TrafficId, place: u32| cells.traffics.set(set).contains(place);
         self.traffic.is_none_or(|traffic| {
             let places = [place(traffic, false), place(traffic, true)];

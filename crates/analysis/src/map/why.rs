@@ -16,7 +16,7 @@ use super::{INGRESS_CONTROLLER, Map, Peer, connections, workloads};
 use crate::reach::cells::Cells;
 use crate::reach::connections::Connections;
 use crate::reach::cuts::Cuts;
-use crate::reach::traffic_set::{TrafficId, Traffics};
+use crate::reach::traffics::{TrafficId, Traffics};
 use crate::reach::{Decider, Reach, RuleAt};
 
 /// Who decided about a part of the traffic between two ends, on one side.
@@ -193,7 +193,7 @@ impl<'s> Map<'s> {
             ];
             for (direction, class, peer) in sides {
                 for reason in reach.reasons(direction, class, peer, cells) {
-                    let part = cells.traffics.and(reason.about, about);
+                    let part = cells.traffics.intersection(reason.about, about);
                     let mut isolation = || {
                         let by = isolated.entry((pair.family, direction, class)).or_insert_with(|| {
                             cells.work().take(ISOLATES * self.snapshot.policies().len() as u64);
@@ -279,7 +279,7 @@ impl Found {
     ) {
         let at = *self.at.entry((family, direction, key.clone())).or_insert(self.list.len());
         match self.list.get_mut(at) {
-            Some((.., known)) => *known = cells.traffics.or(*known, part),
+            Some((.., known)) => *known = cells.traffics.union(*known, part),
             None => self.list.push((family, direction, key, part)),
         }
     }

@@ -131,7 +131,7 @@ impl<'r, 's> Between<'r, 's> {
             for reason in reach.reasons(direction, class, peer, cells) {
                 let allows = matches!(reason.decider, Decider::Rule(_, Action::Allow));
                 if allows && reason.rule.is_some_and(|at| is_conditional(rule(at))) {
-                    let part = cells.traffics.and(reason.about, allowed);
+                    let part = cells.traffics.intersection(reason.about, allowed);
                     answer.add_conditional(part, ends, cells);
                 }
             }

@@ -25,10 +25,11 @@ use crate::map::Map;
 use crate::reach::RuleAt;
 use crate::reach::cells::{CellId, Cells};
 use crate::reach::cuts::Cuts;
-use crate::reach::traffic_set::{TrafficId, TrafficSet, Traffics};
+use crate::reach::traffics::{TrafficId, Traffics};
 use between::Between;
 pub use ends::Ends;
 use members::members;
+use palisade_model::traffic_set::{Region, TrafficSet};
 pub use parse::{Must, Query, QueryError};
 
 /// What a query comes to.
@@ -144,12 +145,12 @@ impl Answer {
 
     /// Takes one pair of classes into account, for which these two stand.
     fn add(&mut self, cell: CellId, (source, destination): (Party, Party), pairs: usize, cells: &mut Cells) {
-        let allowed = cells.traffics.and(cells.get(cell).allow, self.asked);
-        let refused = cells.traffics.minus(self.asked, allowed);
+        let allowed = cells.traffics.intersection(cells.get(cell).allow, self.asked);
+        let refused = cells.traffics.difference(self.asked, allowed);
         self.pairs += pairs;
         *self.by_traffic.entry(allowed).or_default() += pairs;
-        self.some = cells.traffics.or(self.some, allowed);
-        self.every = cells.traffics.and(self.every, allowed);
+        self.some = cells.traffics.union(self.some, allowed);
+        self.every = cells.traffics.intersection(self.every, allowed);
         let flow = |part| flow(source, destination, part, cells);
         self.allowed = self.allowed.or_else(|| flow(allowed));
         self.refused = self.refused.or_else(|| flow(refused));
@@ -157,15 +158,15 @@ impl Answer {
 
     /// Takes into account that some of what the two may do they may do on condition.
     fn add_conditional(&mut self, part: TrafficId, (source, destination): (Party, Party), cells: &mut Cells) {
-        let part = cells.traffics.and(part, self.asked);
-        self.conditional = cells.traffics.or(self.conditional, part);
+        let part = cells.traffics.intersection(part, self.asked);
+        self.conditional = cells.traffics.union(self.conditional, part);
         self.on_condition = self.on_condition.or_else(|| flow(source, destination, part, cells));
     }
 }
 
 /// A connection that carries some of this.
 fn flow(source: Party, destination: Party, part: TrafficId, cells: &Cells) -> Option<Flow> {
-    let traffic = cells.traffics.line().sample(cells.traffics.set(part))?;
+    let traffic = cells.traffics.space().sample(cells.traffics.set(part))?;
     Some(Flow { source, destination, traffic, via: None })
 }
 
@@ -228,9 +229,9 @@ fn asked(query: &Query, cells: &mut Cells) -> TrafficId {
     if query.traffic.is_empty() {
         return Traffics::ALL;
     }
-    let line = cells.traffics.line();
+    let space = cells.traffics.space();
     let set = query.traffic.iter().fold(TrafficSet::default(), |set, (protocol, range)| {
-        set.or(&line.places(*protocol, range.first..=range.last, PortRange::ALL))
+        set.union(&space.region(Region::new(*protocol, range.first..=range.last, PortRange::ALL)))
     });
     cells.traffics.intern(set)
 }

@@ -4,8 +4,9 @@
 //! ones in a cluster, so they are interned, and what comes of an egress and an ingress cell together is remembered.
 
 use super::groups::Table;
-use super::traffic_set::{Line, TrafficId, Traffics};
+use super::traffics::{TrafficId, Traffics};
 use crate::work::Work;
+use palisade_model::traffic_set::TrafficSpace;
 
 /// What becomes of all traffic between two endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,14 +50,14 @@ impl CellId {
 
 impl Cells {
     /// With the two that are always there.
-    pub fn new(line: Line) -> Self {
-        Cells::limited(line, Work::default())
+    pub fn new(space: TrafficSpace) -> Self {
+        Cells::limited(space, Work::default())
     }
 
     /// The same with another limit to what may be worked out.
-    pub fn limited(line: Line, work: Work) -> Self {
+    pub fn limited(space: TrafficSpace, work: Work) -> Self {
         let mut cells = Cells {
-            traffics: Traffics::new(line, work),
+            traffics: Traffics::new(space, work),
             list: Vec::new(),
             ids: Table::default(),
             both: Table::default(),
@@ -108,9 +109,9 @@ impl Cells {
         }
         self.traffics.work.take(BOTH);
         let (out, into) = (self.get(egress), self.get(ingress));
-        let allow = self.traffics.and(out.allow, into.allow);
-        let refused = self.traffics.and(out.allow, into.reject);
-        let reject = self.traffics.or(out.reject, refused);
+        let allow = self.traffics.intersection(out.allow, into.allow);
+        let refused = self.traffics.intersection(out.allow, into.reject);
+        let reject = self.traffics.union(out.reject, refused);
         let id = self.intern(Cell { allow, reject });
         if self.both.len() >= MOST_REMEMBERED {
             self.both.clear();
@@ -125,9 +126,9 @@ impl Cells {
             return one;
         }
         let (a, b) = (self.get(one), self.get(other));
-        let allow = self.traffics.or(a.allow, b.allow);
-        let refused = self.traffics.or(a.reject, b.reject);
-        let reject = self.traffics.minus(refused, allow);
+        let allow = self.traffics.union(a.allow, b.allow);
+        let refused = self.traffics.union(a.reject, b.reject);
+        let reject = self.traffics.difference(refused, allow);
         self.intern(Cell { allow, reject })
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use palisade_model::traffic::Protocol;
 
-use super::traffic_set::{Line, TrafficSet};
+use palisade_model::traffic_set::{TrafficSet, TrafficSpace};
 
 /// Ports of each protocol, and ICMP by type and code, of connections that name no source port.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,13 +34,13 @@ const ANY: (u16, u16) = (0, u16::MAX);
 
 impl Connections {
     /// What a set says.
-    pub fn of(set: &TrafficSet, line: &Line) -> Self {
+    pub fn of(set: &TrafficSet, space: &TrafficSpace) -> Self {
         let mut connections = Connections::of_layer(set, 0);
-        for layer in 1..line.layers() {
+        for layer in 1..space.layers() {
             let from =
                 Connections { icmp: Vec::new(), igmp: Vec::new(), ..Connections::of_layer(set, layer) };
             let plain = (&connections.tcp, &connections.udp, &connections.sctp);
-            if let Some(ports) = line.source_ports(layer)
+            if let Some(ports) = space.source_ports(layer)
                 && (&from.tcp, &from.udp, &from.sctp) != plain
             {
                 // Told apart only by rules of another side, or that come to the same: one range.
@@ -57,7 +57,7 @@ impl Connections {
 
     fn of_layer(set: &TrafficSet, layer: u32) -> Self {
         let clipped = |protocol, (lowest, highest): (u16, u16)| -> Vec<(u16, u16)> {
-            let ranges = set.of_layer(layer, protocol).into_iter();
+            let ranges = TrafficSpace::places(set, layer, protocol).into_iter();
             let clip = |(first, last): (u16, u16)| (first.max(lowest), last.min(highest));
             ranges.map(clip).filter(|(first, last)| first <= last).collect()
         };
@@ -215,54 +215,61 @@ impl fmt::Display for Connections {
 mod tests {
     use palisade_model::traffic::PortRange;
 
+    use palisade_model::traffic_set::Region;
+
     use super::*;
 
     fn said(set: &TrafficSet) -> String {
-        Connections::of(set, &Line::new([])).to_string()
+        Connections::of(set, &TrafficSpace::new([])).to_string()
     }
 
     #[test]
     fn a_set_is_said_as_people_write_it() {
-        let line = Line::new([]);
-        let tcp = |first: u16, last: u16| line.places(Protocol::Tcp, first..=last, PortRange::ALL);
-        assert_eq!(said(&line.all()), "all");
+        let space = TrafficSpace::new([]);
+        let tcp =
+            |first: u16, last: u16| space.region(Region::new(Protocol::Tcp, first..=last, PortRange::ALL));
+        assert_eq!(said(&space.all()), "all");
         assert_eq!(said(&TrafficSet::default()), "nothing");
-        assert_eq!(said(&tcp(80, 80).or(&tcp(8000, 8080))), "tcp/80,8000-8080");
-        assert_eq!(said(&line.all().minus(&tcp(80, 80))), "all but tcp/80");
-        assert_eq!(said(&line.of(Protocol::Udp).or(&tcp(53, 53))), "tcp/53, udp");
-        assert_eq!(said(&line.places(Protocol::Icmp, 8 << 8..=8 << 8, PortRange::ALL)), "icmp/8/0");
+        assert_eq!(said(&tcp(80, 80).union(&tcp(8000, 8080))), "tcp/80,8000-8080");
+        assert_eq!(said(&space.all().difference(&tcp(80, 80))), "all but tcp/80");
+        assert_eq!(said(&space.protocol(Protocol::Udp).union(&tcp(53, 53))), "tcp/53, udp");
+        assert_eq!(
+            said(&space.region(Region::new(Protocol::Icmp, 8 << 8..=8 << 8, PortRange::ALL))),
+            "icmp/8/0"
+        );
         let code = |code: u8| {
             let places = (0..=u8::MAX).map(|kind| u16::from_be_bytes([kind, code]));
-            let each = places.map(|place| line.places(Protocol::Icmp, place..=place, PortRange::ALL));
-            each.fold(TrafficSet::default(), |all, one| all.or(&one))
+            let each =
+                places.map(|place| space.region(Region::new(Protocol::Icmp, place..=place, PortRange::ALL)));
+            each.fold(TrafficSet::default(), |all, one| all.union(&one))
         };
         assert_eq!(said(&code(255)), "icmp/*/255");
-        assert_eq!(said(&code(0).or(&tcp(80, 80))), "tcp/80, icmp/*/0");
-        assert_eq!(said(&line.all().minus(&code(255))), "all but icmp/*/255");
-        assert_eq!(said(&line.of(Protocol::Icmp).minus(&code(255))), "icmp/*/0-254");
-        let all_but_tcp = line.all().minus(&line.of(Protocol::Tcp));
+        assert_eq!(said(&code(0).union(&tcp(80, 80))), "tcp/80, icmp/*/0");
+        assert_eq!(said(&space.all().difference(&code(255))), "all but icmp/*/255");
+        assert_eq!(said(&space.protocol(Protocol::Icmp).difference(&code(255))), "icmp/*/0-254");
+        let all_but_tcp = space.all().difference(&space.protocol(Protocol::Tcp));
         assert_eq!(said(&all_but_tcp), "udp, sctp, icmp");
     }
 
     #[test]
     fn source_ports_that_get_the_same_are_one_range() {
         let from = PortRange { first: 50_000, last: 60_999 };
-        let told = |line: &Line| {
-            let refused = line.places(Protocol::Tcp, 80..=80, from);
-            let told = Connections::of(&line.all().minus(&refused), line).from;
+        let told = |space: &TrafficSpace| {
+            let refused = space.region(Region::new(Protocol::Tcp, 80..=80, from));
+            let told = Connections::of(&space.all().difference(&refused), space).from;
             told.into_iter().map(|(first, last, _)| (first, last)).collect::<Vec<_>>()
         };
         // Another side may cut the line where this one does not.
-        assert_eq!(told(&Line::new([50_000, 61_000])), [(50_000, 60_999)]);
-        assert_eq!(told(&Line::new([50_000, 50_001, 55_000, 61_000])), [(50_000, 60_999)]);
+        assert_eq!(told(&TrafficSpace::new([50_000, 61_000])), [(50_000, 60_999)]);
+        assert_eq!(told(&TrafficSpace::new([50_000, 50_001, 55_000, 61_000])), [(50_000, 60_999)]);
     }
 
     #[test]
     fn nobody_connects_to_port_0() {
-        let line = Line::new([]);
-        let ports = line.places(Protocol::Tcp, 0..=65535, PortRange::ALL);
-        assert_eq!(Connections::of(&ports, &line).tcp, [(1, 65535)]);
-        let zero = line.places(Protocol::Tcp, 0..=0, PortRange::ALL);
-        assert!(Connections::of(&zero, &line).is_empty());
+        let space = TrafficSpace::new([]);
+        let ports = space.region(Region::new(Protocol::Tcp, 0..=65535, PortRange::ALL));
+        assert_eq!(Connections::of(&ports, &space).tcp, [(1, 65535)]);
+        let zero = space.region(Region::new(Protocol::Tcp, 0..=0, PortRange::ALL));
+        assert!(Connections::of(&zero, &space).is_empty());
     }
 }

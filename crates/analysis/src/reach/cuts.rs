@@ -7,13 +7,14 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use palisade_model::address::{Block, Family, next, previous};
-use palisade_model::group::{GroupName, Members};
+use palisade_model::group::GroupName;
 use palisade_model::policy::{Peer, Peers, TrafficMatch, TrafficMatches};
 use palisade_model::ranges::Ranges;
+use palisade_model::resolve::GroupMember;
 use palisade_model::snapshot::Snapshot;
 
 use super::groups::Table;
-use super::traffic_set::Line;
+use palisade_model::traffic_set::TrafficSpace;
 
 /// More intervals of source ports than this are not told apart.
 const MOST_SOURCES: usize = 1024;
@@ -27,7 +28,7 @@ pub struct Cuts {
     starts: [Vec<IpAddr>; 2],
     /// The multicast groups that rules name.
     groups: BTreeSet<IpAddr>,
-    line: Line,
+    space: TrafficSpace,
     /// Whether there are more boundaries of source ports than are told apart.
     pub coarse: bool,
 }
@@ -51,14 +52,14 @@ impl Cuts {
         }
         let pieces = found.sources.len().saturating_mul(found.matches);
         let coarse = found.sources.len() > MOST_SOURCES || pieces > MOST_PIECES;
-        let line = if coarse { Line::new([]) } else { Line::new(found.sources) };
+        let space = if coarse { TrafficSpace::new([]) } else { TrafficSpace::new(found.sources) };
         let (four, six) = found.starts.into_iter().partition(IpAddr::is_ipv4);
-        Cuts { starts: [four, six], groups: found.groups, line, coarse }
+        Cuts { starts: [four, six], groups: found.groups, space, coarse }
     }
 
     /// How traffic is laid out.
-    pub fn line(&self) -> &Line {
-        &self.line
+    pub fn space(&self) -> &TrafficSpace {
+        &self.space
     }
 
     /// How many intervals of addresses there are.
@@ -151,7 +152,7 @@ impl Found {
             Peer::Group(group) if groups.insert(group, ()).is_some() => {}
             Peer::Group(group) => {
                 for member in snapshot.group(group).into_iter().flatten() {
-                    if let Members::Addresses(blocks) = member {
+                    if let GroupMember::Addresses(blocks) = member {
                         self.ranges(&Ranges::of(blocks));
                     }
                 }

@@ -10,14 +10,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use palisade_model::address::Family;
 use palisade_model::flow::{Party, Who};
-use palisade_model::policy::{Direction, Rule, TrafficMatches};
+use palisade_model::pipeline::Effect;
+use palisade_model::policy::{Direction, Rule, TrafficMatch, TrafficMatches};
 
 use super::cells::{CellId, Cells};
 use super::cuts::Cuts;
 use super::groups::{Destination, DestinationId, number};
-use super::programs::{self, Carried, Effect, Program};
+use super::programs::{self, Carried, Program};
 use super::sample::plain_address;
-use super::traffic_set::{TrafficId, Traffics};
+use super::traffics::{TrafficId, Traffics};
 use super::{Decider, Reach, RuleAt};
 
 /// The rules of a program that are about the same classes at the other end.
@@ -68,8 +69,8 @@ pub fn somewhere(family: Family) -> IpAddr {
 /// What a rule is about wherever it goes; `None` where that depends on the destination.
 pub fn carried_anywhere(rule: &Rule, traffics: &mut Traffics) -> Option<TrafficId> {
     match &rule.traffic {
-        TrafficMatches::Of(matches) if matches.iter().any(programs::depends_on_destination) => None,
-        _ => Some(programs::carried(rule, &Destination::default(), traffics)),
+        TrafficMatches::Of(matches) if matches.iter().any(TrafficMatch::depends_on_receiver) => None,
+        _ => Some(programs::carried(&rule.traffic, &Destination::default(), traffics)),
     }
 }
 
@@ -330,7 +331,7 @@ impl Reach<'_> {
                 Carried::ByDestination => {
                     let rule = &snapshot.policies()[held.at.policy].rules[held.at.rule];
                     let destination = self.groups.destination(combination.destination);
-                    programs::carried(rule, destination, &mut cells.traffics)
+                    programs::carried(&rule.traffic, destination, &mut cells.traffics)
                 }
             };
             (held.at, about)

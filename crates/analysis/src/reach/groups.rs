@@ -15,6 +15,7 @@ use palisade_model::cluster::Pod;
 use palisade_model::flow::{Party, Who};
 use palisade_model::matching::{Context, Parties};
 use palisade_model::traffic::Protocol;
+use palisade_model::traffic_set::{Addressing, Receiver};
 use smol_str::SmolStr;
 
 use super::cuts::Cuts;
@@ -46,12 +47,12 @@ pub enum Whose {
 }
 
 /// What traffic rules ask about a destination: named ports, multicast groups.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Destination {
     /// Its ports that some rule names.
     pub ports: Vec<(SmolStr, Protocol, u16)>,
-    /// For multicast addresses: the group, where a rule names it.
-    pub multicast: Option<Option<IpAddr>>,
+    /// Where connections to it are addressed to.
+    pub addressing: Addressing,
 }
 
 /// An interned destination.
@@ -99,6 +100,25 @@ struct PodKey<'s> {
     destination: DestinationId,
 }
 
+// === impl Destination ===
+
+impl Default for Destination {
+    fn default() -> Self {
+        Destination { ports: Vec::new(), addressing: Addressing::Host }
+    }
+}
+
+impl Receiver for Destination {
+    fn port_named(&self, name: &str, protocol: Protocol) -> Option<u16> {
+        let is_meant = |(own, of, _): &&(SmolStr, Protocol, u16)| own == name && *of == protocol;
+        self.ports.iter().find(is_meant).map(|(.., number)| *number)
+    }
+
+    fn addressing(&self) -> Addressing {
+        self.addressing
+    }
+}
+
 // === impl Groups ===
 
 impl<'s> Groups<'s> {
@@ -128,9 +148,13 @@ impl<'s> Groups<'s> {
         for at in 0..cuts.len(family) {
             let (start, end) = cuts.interval(family, at);
             // A multicast group that a rule names is an interval of its own.
-            let group = (start == end && cuts.groups().contains(&start)).then_some(start);
-            let multicast = (!cuts.groups().is_empty() && start.is_multicast()).then_some(group);
-            let destination = destinations.id(Destination { ports: Vec::new(), multicast });
+            let is_named = start == end && cuts.groups().contains(&start);
+            let addressing = match start.is_multicast() && !cuts.groups().is_empty() {
+                true if is_named => Addressing::Group(start),
+                true => Addressing::OtherGroup,
+                false => Addressing::Host,
+            };
+            let destination = destinations.id(Destination { ports: Vec::new(), addressing });
             groups.list.push(Group { whose: Whose::Outside, interval: Some(number(at)), destination });
         }
         groups.outside = first..number(groups.list.len());

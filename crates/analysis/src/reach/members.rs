@@ -5,15 +5,15 @@
 
 mod by_values;
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use palisade_model::address::{Block, Family};
-use palisade_model::group::{GroupName, Members};
 use palisade_model::label::Selector;
 use palisade_model::matching::Endpoint;
-use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, Subject};
+use palisade_model::policy::{Namespaces, PodSet, Subject};
 use palisade_model::ranges::Ranges;
-use palisade_model::snapshot::Snapshot;
+use palisade_model::resolve::{self, GroupMember, Resolution, ResolvedPeer, ResolvedPeers, ResolvedSubject};
 
 use super::cuts::Cuts;
 use super::groups::{Groups, Table, Whose, number};
@@ -59,8 +59,8 @@ pub struct Lookup<'g, 's> {
     labelled: Table<(&'s str, &'s str), Vec<usize>>,
     blocks: Table<&'s Block, Shared>,
     hosts: Table<&'s Selector, Shared>,
-    /// The members of groups as peers, and the namespace they are relative to, if they are.
-    grouped: Table<(&'s GroupName, Option<usize>), Shared>,
+    /// The members of groups as peers, by where they are kept, and the namespace they are relative to.
+    grouped: Table<(*const GroupMember, Option<usize>), Shared>,
     /// Steps that looking took, not accounted for yet.
     pub steps: u64,
     /// For each namespace the first one that has the same labels, of those that anything relative asks for.
@@ -71,7 +71,7 @@ pub struct Lookup<'g, 's> {
 
 impl<'g, 's> Lookup<'g, 's> {
     /// Nothing is looked up yet.
-    pub fn new(groups: &'g Groups<'s>, cuts: &'g Cuts) -> Self {
+    pub fn new(groups: &'g Groups<'s>, cuts: &'g Cuts, resolution: &Resolution<'_>) -> Self {
         let mut labelled: Table<(&str, &str), Vec<usize>> = Table::default();
         for (at, namespace) in groups.context.snapshot.namespaces().iter().enumerate() {
             for label in namespace.labels.iter() {
@@ -89,7 +89,7 @@ impl<'g, 's> Lookup<'g, 's> {
             hosts: Table::default(),
             grouped: Table::default(),
             steps: 0,
-            like: by_values::like(groups.context.snapshot),
+            like: by_values::like(groups.context.snapshot, resolution),
         }
     }
 
@@ -98,102 +98,66 @@ impl<'g, 's> Lookup<'g, 's> {
         self.like[namespace]
     }
 
-    /// The groups that policies with these subjects apply to.
+    /// Returns the groups that policies with these subjects apply to.
     pub fn subjects(&mut self, subjects: &'s [Subject]) -> Shared {
-        let snapshot = self.groups.context.snapshot;
         let mut found = Vec::new();
-        for subject in subjects {
+        for subject in resolve::subjects(subjects, &self.groups.context.snapshot) {
             match subject {
-                Subject::Pods(set) => found.push(self.applied_to(set)),
-                Subject::Nodes(selector) => found.push(self.hosts(selector)),
-                // For what comes in through a service; nobody by itself.
-                Subject::Service(_) => {}
-                Subject::Group { group, within } => match snapshot.group(group) {
-                    Ok(members) => self.members(members, within.as_deref(), &mut found),
-                    Err(_) => {
-                        let whole = std::slice::from_ref(subject);
-                        let applies = |at: &u32| {
-                            let endpoint = match self.groups.get(*at).whose {
-                                Whose::Pods(sample, _) => Some(Endpoint::Pod(sample)),
-                                Whose::Host(node) => node.map(Endpoint::Node),
-                                Whose::Outside => None,
-                            };
-                            endpoint.is_some_and(|endpoint| self.groups.context.applies(whole, endpoint))
-                        };
-                        found.push(in_order((0..self.groups.outside().start).filter(applies)));
-                    }
-                },
+                ResolvedSubject::Pods(Cow::Borrowed(set)) => found.push(self.pods(set, None)),
+                ResolvedSubject::Pods(Cow::Owned(set)) => found.push(self.look_up(&set, None)),
+                ResolvedSubject::Nodes(Cow::Borrowed(selector)) => found.push(self.hosts(selector)),
+                ResolvedSubject::Nodes(Cow::Owned(selector)) => found.push(labelled(self.groups, &selector)),
+                // For connections through a service; no endpoint by itself.
+                ResolvedSubject::Service(_) => {}
             }
         }
         self.together(&found)
     }
 
-    fn members(&mut self, members: &'s [Members], within: Option<&str>, found: &mut Vec<Shared>) {
-        let inside = within.map(|name| match self.namespace_named(name) {
-            Some(at) => self.groups.of_namespace(at),
-            None => 0..0,
-        });
-        for member in members {
-            match member {
-                Members::Pods(set) => {
-                    let pods = self.applied_to(set);
-                    found.push(match &inside {
-                        Some(inside) => clipped(&pods, inside.start, inside.end),
-                        None => pods,
-                    });
-                }
-                Members::Nodes(selector) if within.is_none() => found.push(self.hosts(selector)),
-                _ => {}
-            }
-        }
-    }
-
-    /// The groups that peers mean, seen from a subject's namespace.
-    pub fn peers(&mut self, peers: &'s Peers, relative_to: Option<usize>) -> Shared {
-        let Peers::Of(peers) = peers else {
+    /// Returns the groups that peers select, seen from a subject's namespace.
+    pub fn peers(&mut self, peers: &ResolvedPeers<'s>, relative_to: Option<usize>) -> Shared {
+        let ResolvedPeers::Of(peers) = peers else {
             return Rc::new([(0, number(self.groups.len()).saturating_sub(1))]);
         };
-        let snapshot = self.groups.context.snapshot;
         let mut found = Vec::with_capacity(peers.len());
         for peer in peers {
-            match peer {
-                Peer::Pods(set) => found.push(self.pods(set, relative_to)),
-                Peer::Addresses(block) => found.push(self.block(block)),
-                Peer::Nodes(selector) => found.push(self.hosts(selector)),
-                Peer::Names(names) => {
-                    self.steps += NAMED * (snapshot.named_addresses().count() * names.len()) as u64;
-                    let named = snapshot.named_addresses().filter(|at| snapshot.is_named(*at, names));
-                    for address in named.filter(|at| Family::of(*at) == self.groups.family) {
-                        let interval = number(self.cuts.interval_of(address));
-                        found.push(Rc::new([self.outside(interval, interval)]));
-                        found.push(in_any_order(self.groups.addressed(interval, interval)));
-                    }
-                }
-                Peer::Group(group) => found.push(self.group(group, relative_to)),
-                // A service is for who goes through it; what cannot be read is nobody.
-                Peer::Service(_) | Peer::Unknown(_) => {}
-            }
+            self.peer(*peer, relative_to, &mut found);
         }
         self.together(&found)
     }
 
-    /// The members of a group, seen from a namespace.
-    fn group(&mut self, group: &'s GroupName, relative_to: Option<usize>) -> Shared {
-        if let Some(known) = self.grouped.get(&(group, relative_to)) {
-            return Rc::clone(known);
-        }
-        let mut found = Vec::new();
-        for member in self.groups.context.snapshot.group(group).unwrap_or_default() {
-            match member {
-                Members::Pods(set) => found.push(self.pods(set, relative_to)),
-                Members::Nodes(selector) => found.push(self.hosts(selector)),
-                Members::Addresses(blocks) => found.extend(blocks.iter().map(|block| self.block(block))),
-                _ => {}
+    fn peer(&mut self, peer: ResolvedPeer<'s>, relative_to: Option<usize>, found: &mut Vec<Shared>) {
+        let snapshot = self.groups.context.snapshot;
+        match peer {
+            ResolvedPeer::Pods(set) => found.push(self.pods(set, relative_to)),
+            ResolvedPeer::Addresses(blocks) => found.extend(blocks.iter().map(|block| self.block(block))),
+            ResolvedPeer::Nodes(selector) => found.push(self.hosts(selector)),
+            ResolvedPeer::Names(names) => {
+                self.steps += NAMED * (snapshot.named_addresses().count() * names.len()) as u64;
+                let named = snapshot.named_addresses().filter(|at| snapshot.is_named(*at, names));
+                for address in named.filter(|at| Family::of(*at) == self.groups.family) {
+                    let interval = number(self.cuts.interval_of(address));
+                    found.push(Rc::new([self.outside(interval, interval)]));
+                    found.push(in_any_order(self.groups.addressed(interval, interval)));
+                }
             }
+            ResolvedPeer::Group(members) => {
+                let key = (members.as_ptr(), relative_to);
+                if let Some(known) = self.grouped.get(&key) {
+                    found.push(Rc::clone(known));
+                    return;
+                }
+                let mut own = Vec::new();
+                for member in members {
+                    self.peer(member.into(), relative_to, &mut own);
+                }
+                let own = self.together(&own);
+                self.grouped.insert(key, Rc::clone(&own));
+                found.push(own);
+            }
+            // For connections through a service; no endpoint by itself.
+            ResolvedPeer::Service(_) => {}
         }
-        let found = self.together(&found);
-        self.grouped.insert((group, relative_to), Rc::clone(&found));
-        found
     }
 
     fn block(&mut self, block: &'s Block) -> Shared {
@@ -217,28 +181,7 @@ impl<'g, 's> Lookup<'g, 's> {
 
     fn hosts(&mut self, selector: &'s Selector) -> Shared {
         let groups = self.groups;
-        let found = self.hosts.entry(selector).or_insert_with(|| {
-            let labelled = |at: &u32| match groups.get(*at).whose {
-                Whose::Host(Some(node)) => selector.matches(&groups.context.snapshot.nodes()[node].labels),
-                _ => false,
-            };
-            in_order(groups.hosts().filter(labelled))
-        });
-        Rc::clone(found)
-    }
-
-    /// The groups of pods in a set that a policy applies to: there, whoever it is is relative to itself.
-    fn applied_to(&mut self, set: &'s PodSet) -> Shared {
-        if depends_on(&set.namespaces) == Relative::No {
-            return self.pods(set, None);
-        }
-        let own = |at: &u32| match self.groups.get(*at).whose {
-            Whose::Pods(sample, _) => self.groups.context.holds(set, sample, Endpoint::Pod(sample)),
-            _ => false,
-        };
-        let found = in_order((0..self.groups.hosts().start).filter(own));
-        self.steps += ASKED * u64::from(self.groups.hosts().start);
-        found
+        Rc::clone(self.hosts.entry(selector).or_insert_with(|| labelled(groups, selector)))
     }
 
     /// The groups of pods in a set.
@@ -255,24 +198,38 @@ impl<'g, 's> Lookup<'g, 's> {
         if let Some(known) = self.sets.get(&known) {
             return Rc::clone(known);
         }
+        if let Namespaces::Matching(selector) = &set.namespaces
+            && !self.namespaces.contains_key(selector)
+        {
+            let found = self.matching(selector);
+            self.namespaces.insert(selector, found);
+        }
+        let found = self.look_up(set, relative_to);
+        self.sets.insert(known, Rc::clone(&found));
+        found
+    }
+
+    /// Looks up the groups of pods in a set. Only namespaces that are known are not looked up again.
+    fn look_up(&mut self, set: &PodSet, relative_to: Option<usize>) -> Shared {
         let own = match (&set.namespaces, relative_to) {
             (Namespaces::Own, Some(own)) => Some(own),
             (Namespaces::Named(name), _) => self.namespace_named(name),
             _ => None,
         };
-        let found = match &set.namespaces {
+        match &set.namespaces {
             Namespaces::Matching(selector) => {
-                let namespaces = self.matching(selector);
+                let namespaces = match self.namespaces.get(selector) {
+                    Some(known) => Rc::clone(known),
+                    None => self.matching(selector),
+                };
                 self.held(set, &namespaces, None)
             }
             _ => self.held(set, own.as_slice(), own),
-        };
-        self.sets.insert(known, Rc::clone(&found));
-        found
+        }
     }
 
     /// The groups of these namespaces that are in a set, seen from a namespace.
-    fn held(&mut self, set: &'s PodSet, namespaces: &[usize], relative_to: Option<usize>) -> Shared {
+    fn held(&mut self, set: &PodSet, namespaces: &[usize], relative_to: Option<usize>) -> Shared {
         let mut asked = 0_u64;
         let candidates = self.candidates(set, namespaces).inspect(|_| asked += 1);
         let found = in_order(candidates.filter(|at| self.is_in(set, *at, relative_to)));
@@ -296,7 +253,7 @@ impl<'g, 's> Lookup<'g, 's> {
     }
 
     /// The groups of these namespaces, in order: only those with a label that the set wants, where it wants one.
-    fn candidates<'l>(&'l self, set: &'s PodSet, namespaces: &'l [usize]) -> impl Iterator<Item = u32> + 'l {
+    fn candidates<'l>(&'l self, set: &'l PodSet, namespaces: &'l [usize]) -> impl Iterator<Item = u32> + 'l {
         let labelled = set.pods.required_label().map(|label| self.groups.labelled(label));
         // Where few have the label, it is quicker to ask each whether it is in one of the namespaces.
         let few = labelled.filter(|labelled| labelled.len() < namespaces.len());
@@ -317,10 +274,7 @@ impl<'g, 's> Lookup<'g, 's> {
     }
 
     /// The namespaces that a selector finds, in order.
-    fn matching(&mut self, selector: &'s Selector) -> Rc<[usize]> {
-        if let Some(known) = self.namespaces.get(selector) {
-            return Rc::clone(known);
-        }
+    fn matching(&mut self, selector: &Selector) -> Rc<[usize]> {
         let namespaces = self.groups.context.snapshot.namespaces();
         let matches = |at: &usize| selector.matches(&namespaces[*at].labels);
         let found: Rc<[usize]> = match selector.required_label() {
@@ -328,7 +282,6 @@ impl<'g, 's> Lookup<'g, 's> {
             None => (0..namespaces.len()).filter(matches).collect(),
         };
         self.steps += namespaces.len() as u64 * (ASKED + REQUIREMENT * selector.requirements().len() as u64);
-        self.namespaces.insert(selector, Rc::clone(&found));
         found
     }
 
@@ -350,28 +303,24 @@ impl<'g, 's> Lookup<'g, 's> {
     }
 }
 
-/// What peers depend on.
-pub fn relative(snapshot: &Snapshot, peers: &Peers) -> Relative {
-    let of = |peer: &Peer| peer_sets(snapshot, peer).map(|set| depends_on(&set.namespaces)).max();
-    match peers {
-        Peers::Any => Relative::No,
-        Peers::Of(peers) => peers.iter().filter_map(of).max().unwrap_or(Relative::No),
-    }
+/// Returns what of the subject the peers of a rule depend on.
+pub fn relative(peers: &ResolvedPeers<'_>) -> Relative {
+    let mut relative = Relative::No;
+    peers.for_each(|peer| {
+        if let ResolvedPeer::Pods(set) = peer {
+            relative = relative.max(depends_on(&set.namespaces));
+        }
+    });
+    relative
 }
 
-/// The sets of pods that a peer is made of: its own, or those of its group.
-fn peer_sets<'s>(snapshot: &'s Snapshot, peer: &'s Peer) -> impl Iterator<Item = &'s PodSet> {
-    let (own, members) = match peer {
-        Peer::Pods(set) => (Some(set), &[][..]),
-        Peer::Group(group) => (None, snapshot.group(group).unwrap_or_default()),
-        Peer::Addresses(_) | Peer::Nodes(_) | Peer::Names(_) | Peer::Service(_) | Peer::Unknown(_) => {
-            (None, &[][..])
-        }
+/// The groups of nodes with these labels.
+fn labelled(groups: &Groups<'_>, selector: &Selector) -> Shared {
+    let is_labelled = |at: &u32| match groups.get(*at).whose {
+        Whose::Host(Some(node)) => selector.matches(&groups.context.snapshot.nodes()[node].labels),
+        _ => false,
     };
-    own.into_iter().chain(members.iter().filter_map(|member| match member {
-        Members::Pods(set) => Some(set),
-        _ => None,
-    }))
+    in_order(groups.hosts().filter(is_labelled))
 }
 
 fn depends_on(namespaces: &Namespaces) -> Relative {
@@ -396,12 +345,6 @@ fn in_order(groups: impl Iterator<Item = u32>) -> Shared {
 
 fn in_any_order(groups: impl Iterator<Item = u32>) -> Shared {
     spans(groups.map(|at| (at, at)).collect()).into()
-}
-
-/// The part of some groups from one to before another.
-fn clipped(groups: &[(u32, u32)], start: u32, end: u32) -> Shared {
-    let inside = groups.iter().filter(|(first, last)| start <= *last && *first < end);
-    inside.map(|(first, last)| ((*first).max(start), (*last).min(end - 1))).collect()
 }
 
 /// Intervals in any order, put together.

@@ -25,7 +25,7 @@ mod members;
 mod programs;
 mod rows;
 mod sample;
-pub mod traffic_set;
+pub mod traffics;
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -36,6 +36,7 @@ use palisade_model::flow::{Party, Who};
 use palisade_model::matching::{Context, Endpoint, Parties};
 use palisade_model::options::{Options, SelfTraffic};
 use palisade_model::policy::{Direction, Peers, TrafficMatches};
+use palisade_model::resolve::{self, Resolution};
 use palisade_model::snapshot::Snapshot;
 
 use cells::{CellId, Cells};
@@ -45,12 +46,12 @@ use cuts::Cuts;
 use groups::{DestinationId, Groups, Table, Whose, number};
 pub use matrix::Matrix;
 use members::{Lookup, Spans};
+pub use palisade_model::resolve::RuleAt;
 use programs::{Held, Program, Programs};
-pub use programs::{RuleAt, icmp_places};
 use rows::Runner;
 pub use rows::{Decider, Row};
 pub(crate) use sample::first_address;
-use traffic_set::{TrafficId, Traffics};
+use traffics::{TrafficId, Traffics};
 
 /// Endpoints that no rule tells apart, and that no rule applies to differently.
 #[derive(Debug, Clone, Copy)]
@@ -108,7 +109,8 @@ impl<'s> Reach<'s> {
         let kept = cells.work().share(4);
         let context = Context { snapshot, options: *options };
         let groups = Groups::new(context, family, cuts);
-        let programs = Programs::new(&groups, Lookup::new(&groups, cuts), cells);
+        let resolution = Resolution::new(snapshot);
+        let programs = Programs::new(&groups, Lookup::new(&groups, cuts, &resolution), &resolution, cells);
         let (classes, class_of) = classify(&groups, &programs);
         let starts: Vec<u32> = classes.iter().map(|class| class.group).collect();
         let outside = number(starts.partition_point(|group| *group < groups.outside().start));
@@ -151,7 +153,7 @@ impl<'s> Reach<'s> {
                 TrafficMatches::Of(matches) => matches.len(),
             };
             traffics.work.take(CARRIED * (matches * (meant.ports.len() + 1)) as u64);
-            let carried = programs::carried(rule, meant, traffics);
+            let carried = programs::carried(&rule.traffic, meant, traffics);
             known.borrow_mut().insert((held.at, destination), carried);
             carried
         };
@@ -233,13 +235,13 @@ impl<'s> Reach<'s> {
         let context = &self.groups.context;
         let anybody = |at: RuleAt| {
             let rule = &context.snapshot.policies()[at.policy].rules[at.rule];
-            matches!(rule.peers, Peers::Any) || context.unknown(rule).is_some()
+            matches!(rule.peers, Peers::Any) || resolve::unknown(rule, &context.snapshot).is_some()
         };
         cells.work().take(SUPPOSED * program.rules.len() as u64);
         let meant = |held: &Held| anybody(held.at) || names(held.at);
         let active: Vec<u32> =
             (0..).zip(&program.rules).filter(|(_, held)| meant(held)).map(|(at, _)| at).collect();
-        self.with_runner(cells, |runner, _| runner.cell(program, false, &active, DestinationId(0)))
+        self.with_runner(cells, |runner, _| runner.cell(program, &active, DestinationId(0)))
     }
 
     /// The policies that isolate a class in a direction, by their places.

@@ -6,28 +6,15 @@
 
 mod collect;
 
-use std::ops::RangeInclusive;
-
-use palisade_model::matching::Context;
-use palisade_model::policy::{
-    Action, Direction, IcmpMatch, PortMatch, Rule, Subject, TrafficMatch, TrafficMatches,
-};
-use palisade_model::traffic::{PortRange, Protocol};
-use smol_str::SmolStr;
+use palisade_model::pipeline::{Effect, Stages};
+use palisade_model::policy::{Direction, Subject, TrafficMatch, TrafficMatches};
+use palisade_model::resolve::{Resolution, ResolvedRule, RuleAt};
+use palisade_model::traffic_set::TrafficSet;
 
 use super::cells::Cells;
 use super::groups::{Destination, DestinationId, Groups, Table, number};
 use super::members::{Lookup, Relative, Shared, Spans, relative};
-use super::traffic_set::{Line, TrafficId, TrafficSet, Traffics};
-
-/// Where a rule stands: its policy and its place there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RuleAt {
-    /// The policy's place in the snapshot.
-    pub policy: usize,
-    /// The rule's place in the policy.
-    pub rule: usize,
-}
+use super::traffics::{TrafficId, Traffics};
 
 /// What holds for some endpoints in one direction.
 #[derive(Debug)]
@@ -61,15 +48,8 @@ pub struct Held {
     pub peers: PeerSetId,
     /// What it is about.
     pub carried: Carried,
-}
-
-/// What becomes of what a rule matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
-    /// As the rule says.
-    Act(Action),
-    /// Let through if it is TCP, else dropped: the rule has conditions on layer 7.
-    AllowTcp,
+    /// The number of intervals of that, as far as it is known; at most 65,535 are counted.
+    pub intervals: u16,
 }
 
 /// The traffic of a rule.
@@ -84,11 +64,6 @@ pub enum Carried {
 /// A set of groups that rules name as peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerSetId(pub u32);
-
-impl PeerSetId {
-    /// Everybody: the first set there is.
-    pub const ANYBODY: PeerSetId = PeerSetId(0);
-}
 
 /// All programs, and which groups have which.
 #[derive(Debug)]
@@ -115,12 +90,8 @@ struct Collected {
     destination: Option<DestinationId>,
 }
 
-/// What is known about each rule before anybody asks.
+/// What a rule depends on beside the rule itself.
 struct Facts {
-    at: RuleAt,
-    effect: Option<Effect>,
-    /// It cannot be read, and does not allow: everything is denied.
-    denies_all: bool,
     relative: Relative,
     by_destination: bool,
 }
@@ -130,6 +101,8 @@ struct Builder<'b, 'g, 's> {
     groups: &'g Groups<'s>,
     lookup: Lookup<'g, 's>,
     cells: &'b mut Cells,
+    resolution: &'b Resolution<'s>,
+    /// Of each rule of the resolution.
     facts: Vec<Facts>,
     /// Whom subjects mean, by where they are kept.
     meant: Table<*const Subject, Shared>,
@@ -144,20 +117,29 @@ struct Builder<'b, 'g, 's> {
     carried_of: Table<(u32, Option<DestinationId>), TrafficId>,
 }
 
-/// The rules of all policies, numbered through: the first of each policy.
-fn rule_numbers(context: &Context<'_>) -> Vec<u32> {
-    let mut first = 0;
-    let mut numbers = Vec::with_capacity(context.snapshot.policies().len());
-    for policy in context.snapshot.policies() {
-        numbers.push(first);
-        first += number(policy.rules.len());
-    }
-    numbers
-}
-
 // === impl Program ===
 
 impl Program {
+    /// Returns the rules among these, which are sorted, by stage.
+    pub fn stages(
+        &self,
+        active: &[u32],
+    ) -> Stages<
+        impl Iterator<Item = (u32, Effect)>,
+        impl Iterator<Item = u32>,
+        impl Iterator<Item = (u32, Effect)>,
+    > {
+        let behind = |end: usize| active.partition_point(|rule| (*rule as usize) < end);
+        let (tiers, union) = (behind(self.tiers), behind(self.union));
+        let ranked = |rule: &u32| (*rule, self.rules[*rule as usize].effect);
+        Stages {
+            tiers: active[..tiers].iter().map(ranked),
+            isolated: self.isolated,
+            allows: active[tiers..union].iter().copied(),
+            baseline: active[union..].iter().map(ranked),
+        }
+    }
+
     /// A program that would have been too much work.
     fn unknown() -> Self {
         Program { rules: Vec::new(), tiers: 0, union: 0, isolated: false, known: false }
@@ -177,8 +159,13 @@ impl Collected {
 
 impl Programs {
     /// Of every group of endpoints.
-    pub fn new<'g>(groups: &'g Groups<'_>, lookup: Lookup<'g, '_>, cells: &mut Cells) -> Self {
-        let mut builder = Builder::new(groups, lookup, cells);
+    pub fn new<'g, 's>(
+        groups: &'g Groups<'s>,
+        lookup: Lookup<'g, 's>,
+        resolution: &Resolution<'s>,
+        cells: &mut Cells,
+    ) -> Self {
+        let mut builder = Builder::new(groups, lookup, resolution, cells);
         builder.collect();
         builder.finish()
     }
@@ -187,13 +174,18 @@ impl Programs {
 // === impl Builder ===
 
 impl<'b, 'g, 's> Builder<'b, 'g, 's> {
-    fn new(groups: &'g Groups<'s>, mut lookup: Lookup<'g, 's>, cells: &'b mut Cells) -> Self {
-        let everybody = lookup.peers(&palisade_model::policy::Peers::Any, None);
-        let mut builder = Builder {
+    fn new(
+        groups: &'g Groups<'s>,
+        lookup: Lookup<'g, 's>,
+        resolution: &'b Resolution<'s>,
+        cells: &'b mut Cells,
+    ) -> Self {
+        Builder {
             groups,
             lookup,
             cells,
-            facts: Vec::new(),
+            resolution,
+            facts: resolution.rules().iter().map(|rule| Facts::of(&rule.rule)).collect(),
             meant: Table::default(),
             collected: [(); 2].map(|()| vec![Collected::default(); groups.len()]),
             unsorted: false,
@@ -201,15 +193,7 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
             peer_sets: Vec::new(),
             peers_of: Table::default(),
             carried_of: Table::default(),
-        };
-        builder.peer_set(everybody);
-        let context = groups.context;
-        for (policy, written) in context.snapshot.policies().iter().enumerate() {
-            for (rule, written) in written.rules.iter().enumerate() {
-                builder.facts.push(facts(&context, RuleAt { policy, rule }, written));
-            }
         }
-        builder
     }
 
     fn finish(mut self) -> Programs {
@@ -289,39 +273,37 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
 
     fn held(&mut self, id: u32, collected: &Collected) -> Held {
         let facts = &self.facts[id as usize];
-        let (at, denies_all) = (facts.at, facts.denies_all);
+        let resolved = self.resolution.rule(id);
+        let (at, effect) = (resolved.at, resolved.rule.effect);
         let relative_to = collected.relative_to.filter(|_| facts.relative != Relative::No);
         let destination = collected.destination.filter(|_| facts.by_destination);
         let by_destination = facts.by_destination;
-        // A rule without effect is in no program.
-        let effect = facts.effect.unwrap_or(Effect::Act(Action::Deny));
-        if denies_all {
-            return Held { at, effect, peers: PeerSetId::ANYBODY, carried: Carried::Always(Traffics::ALL) };
-        }
-        let rule = &self.groups.context.snapshot.policies()[at.policy].rules[at.rule];
         let peers = match self.peers_of.get(&(id, relative_to)) {
             Some(known) => *known,
             None => {
-                let found = self.lookup.peers(&rule.peers, relative_to);
+                let found = self.lookup.peers(&resolved.rule.peers, relative_to);
                 let set = self.peer_set(found);
                 self.peers_of.insert((id, relative_to), set);
                 set
             }
         };
         if by_destination && destination.is_none() {
-            return Held { at, effect, peers, carried: Carried::ByDestination };
+            return Held { at, effect, peers, carried: Carried::ByDestination, intervals: 1 };
         }
         let carried = match self.carried_of.get(&(id, destination)) {
             Some(known) => *known,
             None => {
                 let meant = destination.map(|id| self.groups.destination(id));
                 let none = Destination::default();
-                let traffic = carried(rule, meant.unwrap_or(&none), &mut self.cells.traffics);
+                let traffic =
+                    carried(resolved.rule.traffic, meant.unwrap_or(&none), &mut self.cells.traffics);
                 self.carried_of.insert((id, destination), traffic);
                 traffic
             }
         };
-        Held { at, effect, peers, carried: Carried::Always(carried) }
+        let intervals = self.cells.traffics.set(carried).intervals().len();
+        let intervals = u16::try_from(intervals).unwrap_or(u16::MAX);
+        Held { at, effect, peers, carried: Carried::Always(carried), intervals }
     }
 
     fn peer_set(&mut self, found: Shared) -> PeerSetId {
@@ -333,105 +315,28 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
     }
 }
 
-fn facts(context: &Context<'_>, at: RuleAt, rule: &Rule) -> Facts {
-    let unknown = context.unknown(rule).is_some();
-    let effect = match (unknown, rule.action) {
-        (true, Action::Allow) => None,
-        (true, _) => Some(Effect::Act(Action::Deny)),
-        (false, Action::Allow) if !rule.layer7.is_empty() => Some(Effect::AllowTcp),
-        (false, action) => Some(Effect::Act(action)),
-    };
-    let by_destination = !unknown
-        && match &rule.traffic {
-            TrafficMatches::Any => false,
-            TrafficMatches::Of(matches) => matches.iter().any(depends_on_destination),
-        };
-    let relative = if unknown { Relative::No } else { relative(context.snapshot, &rule.peers) };
-    Facts { at, effect, denies_all: unknown, relative, by_destination }
-}
+// === impl Facts ===
 
-/// Whether what a match is about depends on where a connection goes.
-pub fn depends_on_destination(one: &TrafficMatch) -> bool {
-    match one {
-        TrafficMatch::Named(..) => true,
-        TrafficMatch::From(_, port) => matches!(**port, PortMatch::Named(..)),
-        TrafficMatch::Igmp(_, group) => group.is_some(),
-        TrafficMatch::Ports(..) | TrafficMatch::Icmp(_) | TrafficMatch::Unknown(_) => false,
+impl Facts {
+    fn of(rule: &ResolvedRule<'_>) -> Self {
+        let by_destination = match rule.traffic {
+            TrafficMatches::Any => false,
+            TrafficMatches::Of(matches) => matches.iter().any(TrafficMatch::depends_on_receiver),
+        };
+        Facts { relative: relative(&rule.peers), by_destination }
     }
 }
 
-/// What a rule is about, for connections to a destination.
-pub fn carried(rule: &Rule, destination: &Destination, traffics: &mut Traffics) -> TrafficId {
-    match &rule.traffic {
+/// Returns the traffic that a rule matches to a destination.
+pub fn carried(matches: &TrafficMatches, destination: &Destination, traffics: &mut Traffics) -> TrafficId {
+    match matches {
         TrafficMatches::Any => Traffics::ALL,
         TrafficMatches::Of(matches) => {
-            let mut pieces = Vec::new();
+            let mut intervals = Vec::new();
             for one in matches {
-                of_match(one, destination, traffics.line(), &mut pieces);
+                one.regions(destination, |region| traffics.space().add(region, &mut intervals));
             }
-            traffics.intern(TrafficSet::of(pieces))
+            traffics.intern(TrafficSet::from_intervals(intervals))
         }
-    }
-}
-
-fn of_match(one: &TrafficMatch, destination: &Destination, line: &Line, pieces: &mut Vec<(u32, u32)>) {
-    let mut add = |set: TrafficSet| pieces.extend_from_slice(set.pieces());
-    let all = PortRange::ALL;
-    match one {
-        TrafficMatch::Ports(protocol, range) => add(of_ports(*protocol, *range, all, line)),
-        TrafficMatch::Unknown(_) => {}
-        TrafficMatch::Named(wanted, name) => of_name(*wanted, name, all, destination, line, add),
-        TrafficMatch::From(from, port) => match &**port {
-            PortMatch::Numbers(protocol, range) => add(of_ports(*protocol, *range, *from, line)),
-            PortMatch::Named(wanted, name) => of_name(*wanted, name, *from, destination, line, add),
-        },
-        TrafficMatch::Icmp(wanted) => {
-            for places in icmp_places(*wanted) {
-                add(line.places(Protocol::Icmp, places, all));
-            }
-        }
-        TrafficMatch::Igmp(kind, group) => {
-            let meant = match (group, destination.multicast) {
-                (Some(group), Some(asked)) => asked == Some(*group),
-                _ => true,
-            };
-            if meant {
-                let places = kind.map_or(0..=u16::MAX, |kind| u16::from(kind)..=u16::from(kind));
-                add(line.places(Protocol::Igmp, places, all));
-            }
-        }
-    }
-}
-
-fn of_ports(protocol: Protocol, range: PortRange, from: PortRange, line: &Line) -> TrafficSet {
-    match protocol.has_ports() {
-        true => line.places(protocol, range.first..=range.last, from),
-        false => TrafficSet::default(),
-    }
-}
-
-fn of_name(
-    wanted: Option<Protocol>,
-    name: &SmolStr,
-    from: PortRange,
-    destination: &Destination,
-    line: &Line,
-    mut add: impl FnMut(TrafficSet),
-) {
-    for (own, protocol, port) in &destination.ports {
-        if own == name && wanted.is_none_or(|wanted| wanted == *protocol) {
-            add(of_ports(*protocol, PortRange::single(*port), from, line));
-        }
-    }
-}
-
-/// The places of ICMP messages on the line: those of a type stand side by side, those of a code are as many as there are types.
-pub fn icmp_places(wanted: IcmpMatch) -> Vec<RangeInclusive<u16>> {
-    let IcmpMatch { kind, code } = wanted;
-    let place = |kind: u8, code: u8| u16::from_be_bytes([kind, code]);
-    let (first, last) = kind.map_or((0, u8::MAX), |kind| (kind, kind));
-    match code {
-        None => vec![place(first, 0)..=place(last, u8::MAX)],
-        Some(code) => (first..=last).map(|kind| place(kind, code)..=place(kind, code)).collect(),
     }
 }

@@ -5,9 +5,9 @@
 
 use std::fmt;
 
-use palisade_dialects::apimachinery::names;
 use palisade_model::cluster::{NAMESPACE_NAME_LABEL, Namespace};
 use palisade_model::label::Selector;
+use palisade_model::names;
 use palisade_model::policy::{Namespaces, PodSet};
 use smol_str::SmolStr;
 
@@ -134,7 +134,7 @@ fn pods(set: &PodSet) -> Option<Region> {
     let mut region = Region::selected(&set.pods, Field::Label)?;
     match &set.account {
         Some(account) => {
-            let valid = names::dns1123_subdomain(account).is_empty();
+            let valid = names::is_dns_subdomain(account);
             let account = valid.then(|| Some(account.clone()));
             region.restrict(&Field::Account, &Values::only(account)).then_some(region)
         }
@@ -160,7 +160,7 @@ fn homes_to_come(
             let mut all = Region::default();
             let present = Values::present();
             // A key that no namespace can carry is no key to come; nor is it one of the subject.
-            let valid = keys.iter().all(|key| names::qualified_name(key).is_empty());
+            let valid = keys.iter().all(|key| names::is_label_key(key));
             let all = keys.iter().all(|key| all.restrict(&Field::Home(key.clone()), &present)).then_some(all);
             let but = same(keys, subject).and_then(|but| possible(space, &but));
             Some((possible(space, &all.filter(|_| valid)?)?, but))
@@ -176,7 +176,7 @@ fn homes(selector: &Selector) -> Option<Region> {
 fn same(keys: &[SmolStr], subject: &Namespace) -> Option<Region> {
     let mut region = Region::default();
     for key in keys {
-        let value = subject.labels.get(key).filter(|value| names::label_value(value).is_empty())?;
+        let value = subject.labels.get(key).filter(|value| names::is_label_value(value))?;
         if !region.restrict(&Field::Home(key.clone()), &Values::only([Some(value.into())])) {
             return None;
         }
@@ -190,7 +190,7 @@ fn home_named(space: &Space, name: &str) -> Option<Region> {
 
 /// What of a region namespaces to come can be in: they have a name, and one that is valid and that no other has.
 fn possible(space: &Space, region: &Region) -> Option<Region> {
-    let new = |name: &str| space.place(name).is_none() && names::dns1123_label(name).is_empty();
+    let new = |name: &str| space.place(name).is_none() && names::is_dns_label(name);
     let mut possible = Region::default();
     for (field, values) in region.iter() {
         let kept = match field {

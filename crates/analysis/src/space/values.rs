@@ -3,8 +3,8 @@
 //! A requirement allows either a few values or all but a few, so that such sets are closed under everything the solver
 //! does with them. No list of all values there are is needed: whatever is not listed is alike.
 
-use palisade_dialects::apimachinery::names;
 use palisade_model::label::{Operator, Requirement};
+use palisade_model::names;
 use smol_str::{SmolStr, format_smolstr};
 
 /// A set of values; `None` is that of a label that is absent.
@@ -35,10 +35,10 @@ impl Values {
     /// takes no such object, so that a selector which asks for it finds nobody.
     pub(super) fn of(requirement: &Requirement) -> Self {
         let carried = |values: &[SmolStr]| -> Values {
-            let valid = values.iter().filter(|value| names::label_value(value).is_empty());
+            let valid = values.iter().filter(|value| names::is_label_value(value));
             Values::only(valid.cloned().map(Some))
         };
-        let possible = names::qualified_name(&requirement.key).is_empty();
+        let possible = names::is_label_key(&requirement.key);
         match &requirement.operator {
             Operator::In(_) | Operator::Exists if !possible => Values::only([]),
             Operator::NotIn(_) | Operator::DoesNotExist if !possible => Values::only([]).complement(),

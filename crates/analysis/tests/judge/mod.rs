@@ -9,7 +9,6 @@ use std::net::IpAddr;
 use palisade_analysis::reach::Reach;
 use palisade_analysis::reach::cells::{CellId, Cells};
 use palisade_analysis::reach::cuts::Cuts;
-use palisade_analysis::reach::traffic_set::Line;
 use palisade_model::address::Family;
 use palisade_model::evaluate::evaluate;
 use palisade_model::flow::{Flow, Party, Who};
@@ -18,6 +17,7 @@ use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::trace::Verdict;
 use palisade_model::traffic::Protocol;
+use palisade_model::traffic_set::TrafficSpace;
 use palisade_model::verdicts::Verdicts;
 
 /// How thoroughly to ask.
@@ -35,7 +35,7 @@ type End = (Who, u32, Option<IpAddr>);
 /// Compares every pair, and says how many connections that were.
 pub fn agrees(snapshot: &Snapshot, options: &Options, ask: Ask) -> usize {
     let cuts = Cuts::of([snapshot]);
-    let mut cells = Cells::new(cuts.line().clone());
+    let mut cells = Cells::new(cuts.space().clone());
     let verdicts = Verdicts::new(snapshot, options);
     let verdict = |flow: &Flow| match ask {
         Ask::Plainly => evaluate(snapshot, flow, options).verdict,
@@ -72,7 +72,7 @@ pub fn agrees(snapshot: &Snapshot, options: &Options, ask: Ask) -> usize {
                     (known, edges) = (cells.traffics.len(), places(&cells));
                 }
                 for place in edges.iter().copied() {
-                    let traffic = cells.traffics.line().traffic(place);
+                    let traffic = cells.traffics.space().traffic(place);
                     // Neighbour discovery is no connection between two endpoints.
                     if family == Family::V6 && matches!(traffic.icmp, Some((133..=137, _))) {
                         continue;
@@ -107,9 +107,9 @@ fn reasons_hold(reach: &Reach<'_>, cells: &mut Cells, source: &End, destination:
     {
         let mut about = cells.traffics.intern(Default::default());
         for reason in reach.reasons(direction, own.1, peer.1, cells) {
-            about = cells.traffics.or(about, reason.about);
+            about = cells.traffics.union(about, reason.about);
         }
-        assert_eq!(about, palisade_analysis::reach::traffic_set::Traffics::ALL);
+        assert_eq!(about, palisade_analysis::reach::traffics::Traffics::ALL);
     }
 }
 
@@ -139,28 +139,28 @@ pub fn places(cells: &Cells) -> BTreeSet<u32> {
     // How many sets have an edge at a place, or beside it.
     let mut edges: BTreeMap<u32, usize> = BTreeMap::new();
     for at in 0..cells.traffics.len() {
-        for (first, last) in cells.traffics.set(palisade_analysis::reach::traffic_set::TrafficId(at)).pieces()
+        for (first, last) in cells.traffics.set(palisade_analysis::reach::traffics::TrafficId(at)).intervals()
         {
             let beside = [Some(*first), Some(*last), first.checked_sub(1), Some(last + 1), Some(first + 1)];
             beside.into_iter().flatten().for_each(|place| *edges.entry(place).or_default() += 1);
         }
     }
-    let mut places = without_like_types(&edges, cells.traffics.line());
+    let mut places = without_like_types(&edges, cells.traffics.space());
     // Places that stand for no traffic: IGMP has 257, and sports are for protocols with ports.
-    let line = cells.traffics.line();
+    let space = cells.traffics.space();
     // Nobody connects to port 0.
     places.retain(|place| {
-        let traffic = line.traffic(*place);
-        line.place(traffic, false) == *place && !(traffic.protocol.has_ports() && traffic.port == 0)
+        let traffic = space.traffic(*place);
+        space.offset(traffic, false) == *place && !(traffic.protocol.has_ports() && traffic.port == 0)
     });
     places
 }
 
 /// The places but those of ICMP types that have the same edges as the types before and after: a code of every type has an edge at each
 /// of 256 types, and no rule tells most of them from their neighbours.
-fn without_like_types(edges: &BTreeMap<u32, usize>, line: &Line) -> BTreeSet<u32> {
+fn without_like_types(edges: &BTreeMap<u32, usize>, space: &TrafficSpace) -> BTreeSet<u32> {
     let icmp =
-        |place: u32| line.traffic(place).icmp.filter(|_| line.traffic(place).protocol == Protocol::Icmp);
+        |place: u32| space.traffic(place).icmp.filter(|_| space.traffic(place).protocol == Protocol::Icmp);
     let mut of_type: BTreeMap<u8, Vec<(Option<u8>, usize)>> = BTreeMap::new();
     for (place, count) in edges {
         if let Some((kind, code)) = icmp(*place) {

@@ -7,8 +7,8 @@ use palisade_model::address::Block;
 use palisade_model::cluster::{ContainerPort, Namespace, Node, Owner, Pod};
 use palisade_model::label::Labels;
 use palisade_model::policy::{
-    Action, Direction, Isolation, Object, Peers, Placement, PodSet, Policy, Priority, Rule, Subject, Tier,
-    TrafficMatch, TrafficMatches,
+    Action, Dialect, Direction, Isolation, Object, Peers, Placement, PodSet, Policy, Priority, Rule, Subject,
+    Tier, TrafficMatch, TrafficMatches,
 };
 use palisade_model::traffic::{PortRange, Protocol};
 use smol_str::{SmolStr, format_smolstr};
@@ -111,7 +111,7 @@ pub fn network_policy(
         |direction: &Direction| Isolation { subjects: Arc::clone(&subjects), direction: *direction };
     let rules = rules.into_iter().map(|(direction, end)| (direction, Action::Allow, end));
     Policy {
-        object: object("NetworkPolicy", "networking.k8s.io", Some(namespace), name),
+        object: object("NetworkPolicy", ("networking.k8s.io", Dialect::NetworkPolicy), Some(namespace), name),
         placement: Placement::Union,
         isolations: isolated.iter().map(isolation).collect(),
         rules: numbered_rules(&subjects, rules),
@@ -131,7 +131,7 @@ pub fn tier_policy(
     #[expect(clippy::cast_precision_loss, reason = "they are small")]
     let priority = Priority(priority as f64);
     Policy {
-        object: object("ClusterNetworkPolicy", "crd.antrea.io", None, name),
+        object: object("ClusterNetworkPolicy", ("crd.antrea.io", Dialect::Antrea), None, name),
         placement: Placement::Tier { tier: Tier::Fixed(tier, tier_name), priority },
         isolations: Vec::new(),
         rules: numbered_rules(&subjects, rules.into_iter()),
@@ -166,7 +166,7 @@ fn numbered_rules(
 
 fn object(
     kind: &'static str,
-    group: &'static str,
+    (group, dialect): (&'static str, Dialect),
     namespace: Option<&SmolStr>,
     name: SmolStr,
 ) -> Arc<Object> {
@@ -178,6 +178,6 @@ fn object(
         version: SmolStr::new_static("v1"),
         generation: 1,
         at: None,
-        api: "",
+        dialect,
     })
 }

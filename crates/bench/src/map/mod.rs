@@ -139,7 +139,7 @@ pub fn run(subject: Subject, pairs: bool) -> Figures {
     let options = Options::default();
     let before_bytes = resident_bytes().unwrap_or(0);
     let (cuts, cuts_seconds) = timed(|| Cuts::of([&snapshot]));
-    let mut cells = Cells::new(cuts.line().clone());
+    let mut cells = Cells::new(cuts.space().clone());
     let (reach, reach_seconds) = timed(|| Reach::new(&snapshot, &options, Family::V4, &cuts, &mut cells));
     let (_, matrix) = timed(|| touch(&reach, &mut cells));
     let checksum = fingerprint(&reach, &mut cells);
@@ -168,7 +168,7 @@ pub fn run(subject: Subject, pairs: bool) -> Figures {
     };
     drop(reach);
     drop(cells);
-    let mut cells = Cells::new(cuts.line().clone());
+    let mut cells = Cells::new(cuts.space().clone());
     let (map, seconds) = timed(|| Map::new(&snapshot, &options, Level::Workloads, &cuts, &mut cells));
     figures.map = seconds;
     figures.workloads = map.workloads.len();
@@ -210,7 +210,7 @@ fn fingerprint(reach: &Reach<'_>, cells: &mut Cells) -> u64 {
             let cell = cells.get(CellId(u32::try_from(at).unwrap_or(0)));
             let mut content = 0_u64;
             for set in [cell.allow, cell.reject] {
-                for (first, last) in cells.traffics.set(set).pieces() {
+                for (first, last) in cells.traffics.set(set).intervals() {
                     content = Random::new(content ^ u64::from(*first) << 32 ^ u64::from(*last)).number();
                 }
                 content = Random::new(content).number();
@@ -248,7 +248,7 @@ fn compare(before: &Snapshot, subject: Subject, options: &Options) -> Difference
     let after = Snapshot::new(objects);
     let start = cpu_time();
     let cuts = Cuts::of([before, &after]);
-    let mut cells = Cells::new(cuts.line().clone());
+    let mut cells = Cells::new(cuts.space().clone());
     let diff = Diff::new(before, &after, options, Level::Workloads, &cuts, &mut cells);
     let maps = cpu_time().saturating_sub(start).as_secs_f64();
     let select = diff::Select { families: vec![Family::V4], ..diff::Select::default() };

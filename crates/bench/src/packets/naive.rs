@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::net::IpAddr;
 
-use palisade_engine::delta::{Content, Does, Member, MemberKind, Rule, SetId};
+use palisade_engine::delta::{Content, Member, MemberKind, Rule, RuleEffect, SetId};
 use palisade_engine::view::View;
-use palisade_model::policy::{Action, Direction, TrafficMatch, TrafficMatches};
+use palisade_model::pipeline::Effect;
+use palisade_model::policy::{Direction, TrafficMatch, TrafficMatches};
 use palisade_model::traffic::{PortRange, Protocol};
 
 use super::cluster::{Ends, NODE, PORT};
@@ -56,10 +57,10 @@ pub fn program(part: &View, ends: Ends) -> Naive {
             let mut lines = BTreeSet::new();
             for rule in subjects.iter().flat_map(|set| part.rules_of(*set)) {
                 if rule.directions.contains(direction) {
-                    match rule.does {
-                        Does::Isolate => drop(isolated.insert(*pod)),
-                        Does::Act(Action::Allow) => lines.extend(conditions(part, rule, direction)),
-                        Does::Act(_) => {}
+                    match rule.effect {
+                        RuleEffect::Isolate => drop(isolated.insert(*pod)),
+                        RuleEffect::Decide(Effect::Allow) => lines.extend(conditions(part, rule, direction)),
+                        RuleEffect::Decide(_) => {}
                     }
                 }
             }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use palisade_model::address::Block;
 use palisade_model::label::Selector;
 use palisade_model::policy::{
-    Action, Direction, DomainName, Namespaces, Peer, Peers, Placement, PodSet, Policy, Priority, Rule,
-    Subject, Tier, TrafficMatch, TrafficMatches,
+    Action, Dialect, Direction, DomainName, Namespaces, Peer, Peers, Placement, PodSet, Policy, Priority,
+    Rule, Subject, Tier, TrafficMatch, TrafficMatches,
 };
 use palisade_model::traffic::{PortRange, Protocol};
 use smol_str::SmolStr;
@@ -77,7 +77,7 @@ pub(crate) use draft;
 
 impl Draft {
     /// The policy.
-    pub fn finish(mut self, header: &Header, reader: &Reader<'_>) -> Policy {
+    pub fn finish(mut self, dialect: Dialect, header: &Header, reader: &Reader<'_>) -> Policy {
         let mut unreadable = self.unreadable;
         // What cannot be read may be the rules of a direction that seems to have none (`ingres:`), and those may have
         // denied anything.
@@ -123,7 +123,7 @@ impl Draft {
             }
         }
         let placement = Placement::Tier { tier: self.tier, priority };
-        Policy { object: header.origin(), placement, isolations: Vec::new(), rules, unreadable }
+        Policy { object: header.origin(dialect), placement, isolations: Vec::new(), rules, unreadable }
     }
 }
 

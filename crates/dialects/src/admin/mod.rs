@@ -10,6 +10,7 @@ mod crd;
 mod lower;
 mod v1alpha1;
 mod v1alpha2;
+pub mod write;
 
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::policy::Policy;
@@ -24,7 +25,8 @@ use crate::meta::ObjectMeta;
 use crate::object::{Header, Kind, Lowered};
 use crate::source::tree::Node;
 
-const GROUP: &str = "policy.networking.k8s.io";
+/// The API group.
+pub const GROUP: &str = "policy.networking.k8s.io";
 
 /// AdminNetworkPolicy.
 pub const ADMIN_NETWORK_POLICY: Kind = Kind {
@@ -57,7 +59,7 @@ pub const CLUSTER_NETWORK_POLICY: Kind = Kind {
 };
 
 /// One of these kinds.
-trait Dialect: Decode {
+trait ApiKind: Decode {
     /// Its definition.
     const SCHEMA: &'static Schema;
 
@@ -68,14 +70,14 @@ trait Dialect: Decode {
     fn lower(&self, header: &Header, reader: &Reader<'_>) -> Policy;
 }
 
-fn read<T: Dialect>(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Lowered> {
+fn read<T: ApiKind>(header: &Header, node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Lowered> {
     let written = T::decode(node, &Path::root(), reader)?;
     definition::report(findings(&written, node, reader), reader);
     Some(Lowered::Policy(written.lower(header, reader)))
 }
 
 /// An update may keep what is wrong already: the API server tolerates errors in what does not change.
-fn update<T: Dialect>(old: &Node<'_>, _: &Header, new: &Node<'_>, reader: &mut Reader<'_>) {
+fn update<T: ApiKind>(old: &Node<'_>, _: &Header, new: &Node<'_>, reader: &mut Reader<'_>) {
     let root = Path::root();
     let Some(written) = T::decode(new, &root, reader) else { return };
     let Some(stored) = reader.quietly(|reader| T::decode(old, &root, reader)) else { return };
@@ -84,6 +86,6 @@ fn update<T: Dialect>(old: &Node<'_>, _: &Header, new: &Node<'_>, reader: &mut R
     definition::report(definition::news(found, &stored), reader);
 }
 
-fn findings<T: Dialect>(written: &T, node: &Node<'_>, reader: &Reader<'_>) -> Vec<Diagnostic> {
+fn findings<T: ApiKind>(written: &T, node: &Node<'_>, reader: &Reader<'_>) -> Vec<Diagnostic> {
     definition::findings(T::SCHEMA, &crd::CODES, written.metadata(), node, reader)
 }

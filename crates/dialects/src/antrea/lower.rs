@@ -15,7 +15,7 @@ pub fn tier(written: &types::Tier, header: &Header) -> TierObject {
         Some(Whole(number)) => u8::try_from(number).ok(),
         None => (!unreadable).then_some(0),
     };
-    TierObject { object: header.origin(), priority }
+    TierObject { object: header.origin(super::dialect(header)), priority }
 }
 
 /// A group. One that says nothing is empty; one that cannot be read, or says two things, is unknown.
@@ -25,7 +25,7 @@ pub fn group(written: &types::Group, header: &Header) -> Group {
         (None, Some(spec)) => members(spec, header).unwrap_or_else(Members::Unknown),
         (None, None) => Members::Nobody,
     };
-    Group { object: header.origin(), members }
+    Group { object: header.origin(super::dialect(header)), members }
 }
 
 fn members(spec: &types::GroupSpec, header: &Header) -> Result<Members, String> {

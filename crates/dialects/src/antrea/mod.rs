@@ -18,8 +18,10 @@ mod tiers;
 pub mod types;
 mod webhook;
 pub mod world;
+pub mod write;
 
 use palisade_model::diagnostic::{Diagnostic, Location};
+use palisade_model::policy::Dialect;
 
 use self::types::{ExternalEntity, Group, Policy, Tier};
 use crate::apimachinery::field::Path;
@@ -34,7 +36,7 @@ use crate::object::{Header, Kind, Lowered};
 use crate::source::tree::Node;
 
 pub use self::defaults::rule_name;
-pub use self::tiers::{tier_name, tiers};
+pub use self::tiers::{TierIndex, tier_name, tiers};
 
 /// The API group of today.
 pub const GROUP: &str = "crd.antrea.io";
@@ -148,6 +150,10 @@ pub fn is_ours(group: &str) -> bool {
 
 fn is_2020(header: &Header) -> bool {
     header.group == GROUP_2020
+}
+
+fn dialect(header: &Header) -> Dialect {
+    if is_2020(header) { Dialect::Antrea2020 } else { Dialect::Antrea }
 }
 
 /// The priority of a tier as written.

@@ -111,7 +111,13 @@ pub fn lower(written: &types::Policy, header: &Header, reader: &Reader<'_>) -> P
         tier => Tier::Named(tier_name(tier.unwrap_or(""))),
     };
     let placement = Placement::Tier { tier, priority };
-    Policy { object: header.origin(), placement, isolations: Vec::new(), rules, unreadable: silenced }
+    Policy {
+        object: header.origin(super::dialect(header)),
+        placement,
+        isolations: Vec::new(),
+        rules,
+        unreadable: silenced,
+    }
 }
 
 fn priority(written: Option<Number>) -> Result<Priority, String> {

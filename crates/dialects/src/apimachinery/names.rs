@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use palisade_model::names::{LABEL_MAX, SUBDOMAIN_MAX, has_label_form, has_subdomain_form};
+
 const DNS_LABEL: Pattern = Pattern {
     says: "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
            and must start and end with an alphanumeric character",
@@ -34,9 +36,6 @@ const LABEL_VALUE: Pattern = Pattern {
     regex: "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?",
 };
 
-/// The longest label of a DNS name, label value and name part of a label key.
-const LABEL_MAX: usize = 63;
-const SUBDOMAIN_MAX: usize = 253;
 const PORT_NAME_MAX: usize = 15;
 /// What the API server keeps of a `generateName`, before it appends five random characters.
 const GENERATED_BASE_MAX: usize = 58;
@@ -92,7 +91,7 @@ pub fn qualified_name(value: &str) -> Vec<String> {
     } else if name.len() > LABEL_MAX {
         messages.push(format!("name part must be no more than {LABEL_MAX} bytes"));
     }
-    if !is_label_name(name) {
+    if !has_label_form(name) {
         messages.push(format!("name part {LABEL_KEY}"));
     }
     messages
@@ -110,7 +109,7 @@ pub fn label_value(value: &str) -> Vec<String> {
     if value.len() > LABEL_MAX {
         messages.push(format!("must be no more than {LABEL_MAX} bytes"));
     }
-    if !value.is_empty() && !is_label_name(value) {
+    if !value.is_empty() && !has_label_form(value) {
         messages.push(LABEL_VALUE.to_string());
     }
     messages
@@ -151,7 +150,7 @@ fn subdomain(bytes: impl Iterator<Item = u8>, len: usize, unit: &str) -> Vec<Str
     if len > SUBDOMAIN_MAX {
         messages.push(format!("must be no more than {SUBDOMAIN_MAX} {unit}"));
     }
-    if !is_subdomain(bytes) {
+    if !has_subdomain_form(bytes) {
         messages.push(DNS_SUBDOMAIN.to_string());
     }
     messages
@@ -162,35 +161,12 @@ fn label(bytes: impl Iterator<Item = u8> + Clone, len: usize) -> Vec<String> {
     if len > LABEL_MAX {
         messages.push(format!("must be no more than {LABEL_MAX} characters"));
     }
-    match is_subdomain(bytes.clone()) {
+    match has_subdomain_form(bytes.clone()) {
         true if bytes.into_iter().any(|b| b == b'.') => messages.push("must not contain dots".to_owned()),
         true => {}
         false => messages.push(DNS_LABEL.to_string()),
     }
     messages
-}
-
-fn is_subdomain(bytes: impl Iterator<Item = u8>) -> bool {
-    let mut before = b'.';
-    for byte in bytes {
-        let fits = match byte {
-            b'-' => before != b'.',
-            b'.' => is_lower_alphanumeric(before),
-            _ => is_lower_alphanumeric(byte),
-        };
-        if !fits {
-            return false;
-        }
-        before = byte;
-    }
-    is_lower_alphanumeric(before)
-}
-
-fn is_label_name(name: &str) -> bool {
-    let outer = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    let bytes = name.as_bytes();
-    let inner = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-    outer(bytes.first()) && outer(bytes.last()) && bytes.iter().all(inner)
 }
 
 fn is_lower_alphanumeric(byte: u8) -> bool {

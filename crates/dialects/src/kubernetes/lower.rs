@@ -5,8 +5,8 @@ use std::sync::Arc;
 use palisade_model::address::Block;
 use palisade_model::label::Selector;
 use palisade_model::policy::{
-    Direction, Isolation, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule, Subject, TrafficMatch,
-    TrafficMatches,
+    Dialect, Direction, Isolation, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule, Subject,
+    TrafficMatch, TrafficMatches,
 };
 use palisade_model::traffic::{PortRange, Protocol};
 
@@ -61,7 +61,13 @@ pub(super) fn lower(policy: &NetworkPolicy, header: &Header, reader: &Reader<'_>
             ));
         }
     }
-    Policy { object: header.origin(), placement: Placement::Union, isolations, rules, unreadable }
+    Policy {
+        object: header.origin(Dialect::NetworkPolicy),
+        placement: Placement::Union,
+        isolations,
+        rules,
+        unreadable,
+    }
 }
 
 fn rule_unreadable(rule: &NetworkPolicyRule, direction: Direction) -> Option<String> {

@@ -1,5 +1,7 @@
 //! A NetworkPolicy as text: YAML or JSON that every reader takes for the same object.
 
+pub mod rules;
+
 use smol_str::SmolStr;
 
 use super::types::{

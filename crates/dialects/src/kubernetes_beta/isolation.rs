@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use palisade_model::policy::{Direction, Isolation, Placement, PodSet, Policy};
+use palisade_model::policy::{Dialect, Direction, Isolation, Placement, PodSet, Policy};
 use smol_str::SmolStr;
 
 use super::types::{NamespaceNetworkPolicy, NamespaceSpec};
@@ -40,7 +40,7 @@ pub(crate) fn isolation(
         spec.unreadable.is_some() || written.is_some_and(|written| isolates(written, &path, reader))
     });
     (by_annotation || by_spec).then(|| Policy {
-        object: header.origin(),
+        object: header.origin(Dialect::NetworkPolicy2016),
         placement: Placement::Union,
         isolations: vec![Isolation {
             subjects: Arc::new([PodSet::all_of(&header.name).into()]),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use palisade_model::label::Selector;
 use palisade_model::policy::{
-    Direction, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule, Subject, TrafficMatch,
+    Dialect, Direction, Namespaces, Peer, Peers, Placement, PodSet, Policy, Rule, Subject, TrafficMatch,
     TrafficMatches,
 };
 
@@ -32,7 +32,13 @@ pub(super) fn lower(policy: &NetworkPolicy, header: &Header, reader: &Reader<'_>
         Rule::allow(Direction::Ingress, index, &subjects, meant, Some(reader.locate(&path.index(index))))
     };
     let rules = spec.ingress.iter().flatten().enumerate().map(rule).collect();
-    Policy { object: header.origin(), placement: Placement::Union, isolations: Vec::new(), rules, unreadable }
+    Policy {
+        object: header.origin(Dialect::NetworkPolicy2016),
+        placement: Placement::Union,
+        isolations: Vec::new(),
+        rules,
+        unreadable,
+    }
 }
 
 /// "If this field is not provided, this rule matches all sources. If this field is empty, this rule matches no sources."

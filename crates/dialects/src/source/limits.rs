@@ -16,6 +16,10 @@ pub struct Limits {
     /// How many values of one YAML document may come from expanding aliases. What anchors hold is kept aside for
     /// that, and is bounded by the same number again. 100 000 unless told.
     pub alias_nodes: usize,
+    /// How many bytes the values that come from expanding aliases may take: their texts, and the tree around them. All
+    /// documents of a text share them, because the objects of all are kept. What anchors hold is bounded by the same
+    /// number again, one document at a time. 32 MiB unless told: three hundred bytes for each of `alias_nodes`.
+    pub alias_bytes: usize,
     /// How many documents one text may hold. 1 000 000 unless told.
     pub documents: usize,
     /// How many characters a YAML scalar may have, or a list or mapping in brackets where a key may stand: the parser
@@ -31,6 +35,7 @@ impl Default for Limits {
             depth: 128,
             nodes: 8_000_000,
             alias_nodes: 100_000,
+            alias_bytes: 32 << 20,
             documents: 1_000_000,
             stretch: 2_000_000,
         }

@@ -24,7 +24,7 @@ use self::nearly::{DEEP, misplaced, misspelled, nearly};
 mod nearly;
 
 /// What one document adds to an instance.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Part {
     /// A configuration.
     Config(Config),
@@ -39,7 +39,7 @@ pub enum Part {
 }
 
 /// A configuration: thorium.yml, or the custom resource of the operator.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// The base policies; `None` when the key is not there.
     pub base: Option<Vec<Policy>>,
@@ -52,7 +52,7 @@ pub struct Config {
 }
 
 /// A rules file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RulesFile {
     /// The policy that the rules would be, without name and groups.
     pub body: Policy,

@@ -7,8 +7,8 @@ use palisade_model::cluster::{Namespace, Owner, Pod, Workload};
 use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::label::{Labels, Operator, Requirement, Selector};
 use palisade_model::policy::{
-    Direction, Isolation, Namespaces, Object, Peer, Peers, Placement, PodSet, Rule, Subject, TrafficMatch,
-    TrafficMatches,
+    Dialect, Direction, Isolation, Namespaces, Object, Peer, Peers, Placement, PodSet, Rule, Subject,
+    TrafficMatch, TrafficMatches,
 };
 use palisade_model::snapshot::Objects;
 use smol_str::SmolStr;
@@ -23,6 +23,12 @@ use super::program;
 /// What makes the pods of a tool.
 pub const IMAGE_KIND: &str = "ThoriumImage";
 
+/// The label of the pods that serve the Thorium API.
+const API_LABEL: (&str, &str) = ("app", "api");
+
+/// The label of the pods that serve cluster DNS.
+const DNS_LABEL: (&str, &str) = ("k8s-app", "kube-dns");
+
 /// Adds an instance to the objects of a cluster, and says what is wrong with it.
 pub fn extend(parts: &[Arc<Part>], reading: Reading, objects: &mut Objects) -> Vec<Diagnostic> {
     let (instance, found) = instance(parts, reading, objects);
@@ -33,6 +39,12 @@ pub fn extend(parts: &[Arc<Part>], reading: Reading, objects: &mut Objects) -> V
     }
     objects.policies.extend(lower(&instance));
     found
+}
+
+/// Whether [`extend`] looks at pods with these labels, or at workloads that make them: tools, and the services around them.
+pub fn is_related(labels: &Labels) -> bool {
+    let has = |(key, value): (&str, &str)| labels.get(key) == Some(value);
+    has(TOOL_LABEL) || has(API_LABEL) || has(DNS_LABEL)
 }
 
 /// The instance that the documents describe, in a cluster with these objects.
@@ -135,7 +147,7 @@ fn object(kind: &str, group: &str, name: &str, at: Option<Location>) -> Arc<Obje
         version: SmolStr::default(),
         generation: 0,
         at,
-        api: "",
+        dialect: Dialect::Thorium,
     })
 }
 
@@ -218,8 +230,8 @@ fn labels(instance: &Instance, group: &SmolStr, tool: &SmolStr) -> Labels {
 /// The Thorium API and cluster DNS, which the default base policy speaks about, where nobody wrote them.
 fn add_services(instance: &Instance, objects: &mut Objects) {
     let services = [
-        (instance.namespace.as_str(), "api", ("app", "api"), "Thorium"),
-        ("kube-system", "kube-dns", ("k8s-app", "kube-dns"), "cluster DNS"),
+        (instance.namespace.as_str(), "api", API_LABEL, "Thorium"),
+        ("kube-system", "kube-dns", DNS_LABEL, "cluster DNS"),
     ];
     for (namespace, name, (key, value), kind) in services {
         let there = |pod: &Pod| pod.namespace == namespace && pod.labels.get(key) == Some(value);

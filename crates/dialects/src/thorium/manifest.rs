@@ -16,7 +16,7 @@ use crate::decode::{Decode, Reader};
 use crate::source::tree::{Node, Value};
 
 /// Our manifest, read.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
     /// Where Thorium itself runs.
     pub namespace: Option<SmolStr>,
@@ -33,7 +33,7 @@ pub struct Manifest {
 }
 
 /// A tool as the manifest has it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Image {
     /// Its group.
     pub group: Spot,

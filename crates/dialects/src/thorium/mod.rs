@@ -30,6 +30,12 @@ mod types;
 pub use assemble::assemble;
 pub use default_base::NAME as DEFAULT_BASE;
 pub use document::{Config, Part, RulesFile, THORIUM_CLUSTER, read, read_base, read_request, read_rules};
-pub use lower::{IMAGE_KIND, extend, instance as instance_of, lower};
+pub use lower::{IMAGE_KIND, extend, instance as instance_of, is_related, lower};
 pub use policy::Reading;
 pub use shape::{INSTANCE_KIND, Shape};
+
+/// Returns whether a diagnostic's or an object's kind is one of ours, or a misspelling of one: documents of Thorium have no
+/// API group to know them by.
+pub fn is_kind(kind: &str) -> bool {
+    kind.starts_with("Thorium")
+}

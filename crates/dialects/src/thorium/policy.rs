@@ -24,7 +24,7 @@ pub enum Reading {
 }
 
 /// A network policy or a base network policy.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     /// Its name, any text.
     pub name: SmolStr,
@@ -64,7 +64,7 @@ pub enum Sort {
 }
 
 /// A name, and where it is written.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Spot {
     /// The name.
     pub name: SmolStr,
@@ -75,7 +75,7 @@ pub struct Spot {
 }
 
 /// What a policy says about one direction.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Side {
     /// Its rules; without a list it says nothing.
     pub rules: Option<Vec<Rule>>,
@@ -93,7 +93,7 @@ pub enum Null {
 }
 
 /// One rule.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     /// What the document says.
     pub document: Meaning,
@@ -110,7 +110,7 @@ pub struct Rule {
 }
 
 /// Whom a rule allows, and on what.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Meaning {
     /// The other end.
     pub who: Who,
@@ -119,7 +119,7 @@ pub struct Meaning {
 }
 
 /// The other end of a rule.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Who {
     /// Anybody.
     Everybody,
@@ -128,7 +128,7 @@ pub enum Who {
 }
 
 /// One alternative for the other end.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Peer {
     /// All pods of a group's namespace.
     Group(Spot),
@@ -146,7 +146,7 @@ pub enum Peer {
 }
 
 /// The namespaces of a peer with labels.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Home {
     /// Any.
     Any,

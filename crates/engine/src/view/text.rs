@@ -38,9 +38,9 @@ impl fmt::Display for View {
             };
             lines.push(format!(
                 "rule {:?} {} {:?}: {} with {}{traffic}{}{} of {origin} {:?}",
-                rule.order,
+                rule.rank,
                 rule.directions,
-                rule.does,
+                rule.effect,
                 name(&rule.subject),
                 peers.unwrap_or_else(|| "anybody".to_owned()),
                 rule.destination.map(|set| format!(" to {}", name(&set))).unwrap_or_default(),

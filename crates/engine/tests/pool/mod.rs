@@ -9,7 +9,7 @@ use palisade_dialects::object::Lowered;
 use palisade_dialects::source::Limits;
 use palisade_dialects::source::tree::Source;
 use palisade_dialects::world::World;
-use palisade_engine::{Item, Key};
+use palisade_model::event::{Item, Key};
 
 pub use palisade_testing::dice::Dice;
 

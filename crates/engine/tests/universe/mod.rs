@@ -6,14 +6,14 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use palisade_engine::Item;
 use palisade_model::address::Block;
 use palisade_model::cluster::{ContainerPort, Namespace, Node, Pod, Service, ServiceKind};
+use palisade_model::event::Item;
 use palisade_model::group::{Group, GroupName, Members};
 use palisade_model::label::{Labels, Selector};
 use palisade_model::policy::{
-    Action, Direction, Isolation, Namespaces, Object, Peers, Placement, PodSet, Policy, Priority, Rule,
-    ServiceName, Subject, Tier, TrafficMatches,
+    Action, Dialect, Direction, Isolation, Namespaces, Object, Peers, Placement, PodSet, Policy, Priority,
+    Rule, ServiceName, Subject, Tier, TrafficMatches,
 };
 use palisade_model::traffic::Protocol;
 
@@ -122,7 +122,7 @@ pub fn object(kind: &str, name: &str) -> Arc<Object> {
         version: "v1".into(),
         generation: 0,
         at: None,
-        api: "",
+        dialect: Dialect::NetworkPolicy,
     })
 }
 

@@ -4,14 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use palisade_engine::delta::{Content, Does, MemberKind, Rule, SetId};
+use palisade_engine::delta::{Content, MemberKind, Rule, RuleEffect, SetId};
 use palisade_engine::view::View;
 use palisade_model::cluster::Pod;
 use palisade_model::evaluate::subject;
 use palisade_model::flow::{Flow, Party, Who};
 use palisade_model::matching::{Context, Endpoint};
 use palisade_model::options::Options;
-use palisade_model::policy::{Action, Direction};
+use palisade_model::pipeline::Effect;
+use palisade_model::policy::Direction;
 use palisade_model::snapshot::{Snapshot, Stage};
 use palisade_model::trace::Verdict;
 use palisade_model::traffic::Protocol;
@@ -103,8 +104,9 @@ impl Asked<'_> {
             return verdict;
         }
         let union = self.rules(sets, Stage::NetworkPolicy);
-        if union.iter().any(|rule| rule.does == Does::Isolate) {
-            let allows = |rule: &&Rule| rule.does == Does::Act(Action::Allow) && self.matches(rule);
+        if union.iter().any(|rule| rule.effect == RuleEffect::Isolate) {
+            let allows =
+                |rule: &&Rule| rule.effect == RuleEffect::Decide(Effect::Allow) && self.matches(rule);
             return if union.iter().any(allows) { Verdict::Allow } else { Verdict::Deny };
         }
         self.first_match(sets, Stage::Baseline).unwrap_or(Verdict::Allow)
@@ -120,7 +122,7 @@ impl Asked<'_> {
         let view = self.walk.view;
         let rules = sets.iter().flat_map(|set| view.rules_of(*set));
         let mut rules: Vec<&Rule> = rules
-            .filter(|rule| rule.directions.contains(self.direction) && rule.order.stage == stage)
+            .filter(|rule| rule.directions.contains(self.direction) && rule.rank.stage == stage)
             .collect();
         rules.sort_by(|one, other| view.compare(one, other));
         rules
@@ -130,13 +132,13 @@ impl Asked<'_> {
         let rules = self.rules(sets, stage);
         let rule = rules.iter().find(|rule| self.matches(rule))?;
         let tcp = self.flow.traffic.protocol == Protocol::Tcp;
-        match rule.does {
-            Does::Act(Action::Allow) if !rule.layer7.is_empty() && !tcp => Some(Verdict::Deny),
-            Does::Act(Action::Allow) => Some(Verdict::Allow),
-            Does::Act(Action::Deny) => Some(Verdict::Deny),
-            Does::Act(Action::Reject) => Some(Verdict::Reject),
-            Does::Act(Action::Pass) => None,
-            Does::Isolate => panic!("an isolation in {stage:?}"),
+        match rule.effect {
+            RuleEffect::Decide(Effect::AllowTcp) if !tcp => Some(Verdict::Deny),
+            RuleEffect::Decide(Effect::Allow | Effect::AllowTcp) => Some(Verdict::Allow),
+            RuleEffect::Decide(Effect::Deny) => Some(Verdict::Deny),
+            RuleEffect::Decide(Effect::Reject) => Some(Verdict::Reject),
+            RuleEffect::Decide(Effect::Pass) => None,
+            RuleEffect::Isolate => panic!("an isolation in {stage:?}"),
         }
     }
 
@@ -146,7 +148,7 @@ impl Asked<'_> {
             Some(sets) => sets.iter().any(|set| self.is_in(*set, self.peer)),
         };
         let destination = rule.destination.is_none_or(|set| self.is_in(set, self.flow.destination));
-        peers && destination && self.context.traffics(&rule.traffic, self.flow)
+        peers && destination && self.context.carries(&rule.traffic, self.flow)
     }
 
     fn is_in(&self, set: SetId, party: Party) -> bool {

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use palisade_engine::delta::Does;
 use palisade_engine::view::View;
-use palisade_engine::{Delta, Engine, Event, Item, Key};
+use palisade_engine::{Delta, Engine};
 use palisade_model::evaluate::evaluate;
+use palisade_model::event::{Event, Item, Key};
 use palisade_model::flow::{Flow, Who};
 use palisade_model::options::{HostNetworkPods, Options, SelfTraffic};
 use palisade_model::policy::Action;
@@ -30,8 +30,9 @@ pub struct World {
     pub state: State,
     /// How many connections have been asked about.
     pub checked: usize,
-    /// What decided them, by the number of the tier: [`UNION`] for NetworkPolicies, [`NOWHERE`] for no tier.
-    pub decided: BTreeMap<(u8, Does), usize>,
+    /// What decided them: the number of the tier ([`UNION`] for NetworkPolicies, [`NOWHERE`] for no tier), and the action, none for
+    /// an isolation.
+    pub decided: BTreeMap<(u8, Option<Action>), usize>,
 }
 
 /// The place of the NetworkPolicy stage between the tiers.
@@ -161,7 +162,7 @@ impl World {
     }
 
     /// Each of these decided something, so that the agreement is about something.
-    pub fn has_decided(&self, wanted: impl IntoIterator<Item = (u8, Does)>) {
+    pub fn has_decided(&self, wanted: impl IntoIterator<Item = (u8, Option<Action>)>) {
         for what in wanted {
             assert!(self.decided.contains_key(&what), "{what:?} never decided: {:?}", self.decided);
         }
@@ -178,7 +179,7 @@ impl World {
 }
 
 /// What decided, on the sides that made the verdict what it is; and who passed.
-fn note(plain: &Evaluation, notes: &mut Vec<(u8, Does)>) {
+fn note(plain: &Evaluation, notes: &mut Vec<(u8, Option<Action>)>) {
     let number = |stage: &StageName| match stage {
         StageName::Tier(number, _) => *number,
         StageName::NoTier(_) => NOWHERE,
@@ -186,11 +187,11 @@ fn note(plain: &Evaluation, notes: &mut Vec<(u8, Does)>) {
     };
     for side in [&plain.egress, &plain.ingress] {
         let passed = side.stages.iter().filter(|trace| trace.outcome == StageOutcome::Passed);
-        notes.extend(passed.map(|trace| (number(&trace.stage), Does::Act(Action::Pass))));
+        notes.extend(passed.map(|trace| (number(&trace.stage), Some(Action::Pass))));
         match &side.because {
             _ if side.verdict != plain.verdict => {}
-            Because::Rule(decision) => notes.push((number(&decision.stage), Does::Act(decision.action))),
-            Because::Isolation { .. } => notes.push((UNION, Does::Isolate)),
+            Because::Rule(decision) => notes.push((number(&decision.stage), Some(decision.action))),
+            Because::Isolation { .. } => notes.push((UNION, None)),
             Because::Exempt(_) | Because::Default => {}
         }
     }

@@ -9,10 +9,11 @@ use palisade_dialects::load::load;
 use palisade_dialects::source::Limits;
 use palisade_dialects::source::tree::Source;
 use palisade_dialects::world::World;
+use palisade_engine::Engine;
 use palisade_engine::delta::Delta;
 use palisade_engine::view::View;
-use palisade_engine::{Engine, Key};
 use palisade_model::diagnostic::Diagnostic;
+use palisade_model::event::Key;
 use palisade_model::snapshot::{Objects, Snapshot};
 
 /// An index that follows texts, and what it has handed on.

@@ -7,12 +7,13 @@ use std::net::IpAddr;
 use smol_str::SmolStr;
 
 use super::stand_ins::{maker, with_stand_ins};
-use super::{Objects, RankedRule, Snapshot, groups};
+use super::{Objects, RankedRule, Snapshot};
 use crate::cluster::{NAMESPACE_NAME_LABEL, Namespace, Pod, Service};
 use crate::entrance::Entrance;
 use crate::flow::Who;
 use crate::label::Labels;
 use crate::policy::{Placement, ServiceName, Subject, Tier};
+use crate::resolve;
 
 // === impl Snapshot ===
 
@@ -48,11 +49,12 @@ impl Snapshot {
         snapshot.place_namespaces(namespaces);
         snapshot.index();
         snapshot.rank(&tiers);
-        let groups = groups.into_iter().map(|group| (group.name(), group)).collect();
+        snapshot.tiers = tiers;
+        snapshot.groups = groups.into_iter().map(|group| (group.name(), group)).collect();
         let services: HashMap<(&str, &str), &Service> =
             snapshot.services.iter().map(|s| ((&*s.namespace, &*s.name), s)).collect();
         let service = |name: &ServiceName| services.get(&(&*name.namespace, &*name.name)).copied();
-        snapshot.groups = groups::resolve(&groups, service);
+        snapshot.expansions = resolve::expand_all(&snapshot.groups, service);
         snapshot.name(names);
         snapshot
     }

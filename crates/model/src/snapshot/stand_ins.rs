@@ -23,20 +23,20 @@ pub(super) fn with_stand_ins(mut pods: Vec<Pod>, workloads: &[Workload]) -> Vec<
     let key =
         |namespace: &SmolStr, owner: &Owner| (namespace.clone(), owner.kind.clone(), owner.name.clone());
     let known: BTreeSet<WorkloadKey> = workloads.iter().map(own).collect();
-    // Whoever made something that lives needs no stand-in: a Deployment is there through its ReplicaSet's pods.
     let mut staffed: BTreeSet<WorkloadKey> = BTreeSet::new();
     for pod in pods.iter().filter(|pod| !pod.terminated) {
         staffed.extend(
             [&pod.owner, &pod.workload()].into_iter().flatten().map(|owner| key(&pod.namespace, owner)),
         );
     }
-    for workload in workloads {
-        if let Some(owner) = &workload.owner
-            && staffed.contains(&own(workload))
-        {
-            staffed.insert(key(&workload.template.namespace, owner));
-        }
-    }
+    // The owner of a workload with living pods needs no stand-in: a CronJob is represented by the pods of its Jobs. One
+    // level only, so that the order of the workloads does not matter.
+    let owners = workloads
+        .iter()
+        .filter(|workload| staffed.contains(&own(workload)))
+        .filter_map(|workload| workload.owner.as_ref().map(|owner| key(&workload.template.namespace, owner)));
+    let owners: Vec<WorkloadKey> = owners.collect();
+    staffed.extend(owners);
     for workload in workloads {
         let made_by_known = workload
             .owner

@@ -3,16 +3,17 @@
 use super::{Cause, StepResult};
 use crate::address::{Block, Family, NotInBlock};
 use crate::cluster::Service;
+use crate::evaluate::matching::Judge;
 use crate::flow::{Flow, Party, Who};
-use crate::matching::{Context, Endpoint};
+use crate::matching::Endpoint;
 use crate::policy::{Peer, Peers, PodSet, Rule, ServiceName, TrafficMatch, TrafficMatches};
 use crate::traffic::PortRange;
 
-impl Context<'_> {
+impl Judge<'_> {
     /// Why a rule does not match a connection, or what in it cannot be read.
     pub(crate) fn reason(&self, rule: &Rule, subject: Endpoint, peer: Party, flow: &Flow) -> StepResult {
         if let Some(what) = self.unknown(rule) {
-            return StepResult::FailedClosed { why: what.to_owned() };
+            return StepResult::FailedClosed { why: what.into_owned() };
         }
         if !self.peers(&rule.peers, peer, subject, flow) {
             let (cause, why) = self.why_not_peer(&rule.peers, peer, subject);
@@ -30,7 +31,7 @@ impl Context<'_> {
             Peers::Any => &[],
             Peers::Of(peers) => peers.as_slice(),
         };
-        let who = self.snapshot.describe(party);
+        let who = self.context.snapshot.describe(party);
         match peers {
             [] => (Cause::Peer, "its list of peers is empty, so it matches nobody".to_owned()),
             [only] => self.why_not_one_peer(only, party, subject),
@@ -49,18 +50,18 @@ impl Context<'_> {
     }
 
     fn why_not_one_peer(&self, peer: &Peer, party: Party, subject: Endpoint) -> (Cause, String) {
-        let who = self.snapshot.describe(party);
+        let who = self.context.snapshot.describe(party);
         let reason = match (peer, party.who) {
             (Peer::Addresses(block), _) => return self.why_not_block(block, party, &who),
             (Peer::Pods(_), Who::Outside) => format!("{who} is outside the cluster, not {peer}"),
             (Peer::Pods(_), Who::Node(_)) => format!("{who} is not among {peer}"),
-            (Peer::Pods(_), Who::Pod(pod)) if self.snapshot.pods()[pod].host_network => {
+            (Peer::Pods(_), Who::Pod(pod)) if self.context.snapshot.pods()[pod].host_network => {
                 format!("{who} is in its node's network, where no pod selector finds it")
             }
             (Peer::Pods(set), Who::Pod(pod)) => {
-                let labels = &self.snapshot.pods()[pod].labels;
+                let labels = &self.context.snapshot.pods()[pod].labels;
                 let in_namespace = PodSet { pods: Default::default(), ..set.clone() };
-                if self.holds(&in_namespace, pod, subject)
+                if self.context.holds(&in_namespace, pod, subject)
                     && let Some(unmet) = set.pods.unmet(labels)
                 {
                     let has = match labels.get(&unmet.key) {
@@ -81,7 +82,7 @@ impl Context<'_> {
                 format!("{peer} has no cluster address: no connection goes through it")
             }
             (Peer::Service(_), _) => format!("the connection does not go through {peer}"),
-            (Peer::Group(group), _) if !self.snapshot.has_group(group) => {
+            (Peer::Group(group), _) if !self.context.snapshot.has_group(group) => {
                 format!("{peer} does not exist, so it has no members")
             }
             (Peer::Group(_), _) => format!("{who} is not in {peer}"),
@@ -93,14 +94,19 @@ impl Context<'_> {
     /// Whether there is such a Service, and it has no cluster address.
     fn has_no_address(&self, name: &ServiceName) -> bool {
         let named = |service: &&Service| service.namespace == name.namespace && service.name == name.name;
-        self.snapshot.services().iter().find(named).is_some_and(|service| !service.has_cluster_address())
+        self.context
+            .snapshot
+            .services()
+            .iter()
+            .find(named)
+            .is_some_and(|service| !service.has_cluster_address())
     }
 
     fn why_not_block(&self, block: &Block, party: Party, who: &str) -> (Cause, String) {
         let Some(address) = party.address else {
             return (Cause::Peer, format!("{who} has no address yet, so no block holds it"));
         };
-        if self.is_pod(party) && !self.options.ip_block_matches_pods {
+        if self.context.is_pod(party) && !self.context.options.ip_block_matches_pods {
             return (
                 Cause::Peer,
                 format!("{who} is a pod, and blocks are for the outside (ipBlockMatchesPods: false)"),
@@ -132,8 +138,8 @@ impl Context<'_> {
         });
         let why = match named {
             Some(name) => {
-                let pod = self.snapshot.describe(flow.destination);
-                match self.named_port(flow.destination, name, traffic) {
+                let pod = self.context.snapshot.describe(flow.destination);
+                match self.context.named_port(flow.destination, name, traffic.protocol) {
                     Some(number) => {
                         format!("port {name} of {pod} is {}/{number}, not {traffic}", traffic.protocol)
                     }

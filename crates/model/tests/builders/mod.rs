@@ -10,8 +10,8 @@ use palisade_model::flow::FlowPattern;
 use palisade_model::label::{Labels, Requirement, Selector};
 use palisade_model::options::Options;
 use palisade_model::policy::{
-    Action, Direction, Isolation, Namespaces, Object, Peer, Peers, Placement, PodSet, Policy, Priority, Rule,
-    Subject, Tier, TrafficMatch, TrafficMatches,
+    Action, Dialect, Direction, Isolation, Namespaces, Object, Peer, Peers, Placement, PodSet, Policy,
+    Priority, Rule, Subject, Tier, TrafficMatch, TrafficMatches,
 };
 use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::trace::Evaluation;
@@ -90,7 +90,7 @@ pub fn object(kind: &str, namespace: Option<&str>, name: &str) -> Arc<Object> {
         version: "v1".into(),
         generation: 0,
         at: None,
-        api: "",
+        dialect: Dialect::NetworkPolicy,
     })
 }
 

@@ -186,7 +186,7 @@ impl Chains<'_> {
         let mut parts = vec![way.as_str(), counted.said()];
         match self.object(outcome) {
             Some(object) => {
-                parts.extend((!object.api.is_empty()).then_some(object.api));
+                parts.extend(object.dialect.prefix());
                 parts.push(&object.kind);
                 parts.extend(object.namespace.as_deref());
                 parts.extend([&*object.name, place.as_deref().unwrap_or("isolation")]);

@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use palisade_engine::delta::{Does, Rule, SetId};
-use palisade_model::policy::{Action, Direction, IcmpMatch, TrafficMatch, TrafficMatches};
+use palisade_engine::delta::{Rule, RuleEffect, SetId};
+use palisade_model::pipeline::Effect;
+use palisade_model::policy::{Direction, IcmpMatch, TrafficMatch, TrafficMatches};
 use palisade_model::snapshot::Stage;
 use palisade_model::traffic::{PortRange, Protocol};
 
@@ -130,7 +131,7 @@ impl List {
     pub(crate) fn new(mut rules: Vec<Arc<Rule>>, direction: Direction) -> List {
         // Who is isolated is, however often: the first says so.
         let mut isolated = false;
-        rules.retain(|rule| rule.does != Does::Isolate || !std::mem::replace(&mut isolated, true));
+        rules.retain(|rule| rule.effect != RuleEffect::Isolate || !std::mem::replace(&mut isolated, true));
         let mut list = List {
             direction,
             rules: Vec::new(),
@@ -144,7 +145,7 @@ impl List {
         };
         let mut known: BTreeMap<Vec<SetId>, Condition> = BTreeMap::new();
         for (at, rule) in (0u32..).zip(&rules) {
-            if rule.does == Does::Isolate {
+            if rule.effect == RuleEffect::Isolate {
                 list.isolation = Some(at);
             }
             let destination = rule.destination.filter(|_| direction == Direction::Egress);
@@ -165,7 +166,7 @@ impl List {
             }
         }
         list.ends = [Stage::Tiers, Stage::NetworkPolicy, Stage::Baseline].map(|stage| {
-            u32::try_from(rules.partition_point(|rule| rule.order.stage <= stage)).unwrap_or(u32::MAX)
+            u32::try_from(rules.partition_point(|rule| rule.rank.stage <= stage)).unwrap_or(u32::MAX)
         });
         let is_named = |protocol: &Protocol| rules.iter().any(|rule| names(&rule.traffic, *protocol));
         list.protocols = PROTOCOLS.into_iter().filter(is_named).collect();
@@ -263,7 +264,7 @@ impl List {
         let mut from = 0;
         while let Some(at) = next(from) {
             let rule = &self.rules[at as usize];
-            let stage = rule.order.stage;
+            let stage = rule.rank.stage;
             let counts = match stage {
                 Stage::Tiers => true,
                 Stage::NetworkPolicy => self.isolation.is_some(),
@@ -273,17 +274,16 @@ impl List {
                 from = self.end_of(stage);
                 continue;
             }
-            let verdict = match rule.does {
+            let verdict = match rule.effect {
                 // Whether conditions on layer 7 hold the kernel cannot tell.
-                Does::Act(Action::Allow) if !rule.layer7.is_empty() => Final::Deny,
-                Does::Act(Action::Allow) => Final::Allow,
-                Does::Act(Action::Deny) => Final::Deny,
-                Does::Act(Action::Reject) => Final::Reject,
-                Does::Act(Action::Pass) => {
+                RuleEffect::Decide(Effect::Deny | Effect::AllowTcp) => Final::Deny,
+                RuleEffect::Decide(Effect::Allow) => Final::Allow,
+                RuleEffect::Decide(Effect::Reject) => Final::Reject,
+                RuleEffect::Decide(Effect::Pass) => {
                     from = self.end_of(stage);
                     continue;
                 }
-                Does::Isolate => {
+                RuleEffect::Isolate => {
                     from = at + 1;
                     continue;
                 }

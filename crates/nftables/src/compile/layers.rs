@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use palisade_engine::delta::{Content, SetId};
 use palisade_engine::view::View;
 use palisade_model::address::Family;
-use palisade_model::label::Selector;
 use palisade_model::policy::{Namespaces, PodSet};
 
 use super::classify::address_key;
@@ -121,18 +120,13 @@ fn breadth(content: &Content) -> usize {
 fn is_part(one: &Content, of: &Content) -> bool {
     let (Content::Pods(one, port), Content::Pods(of, of_port)) = (one, of) else { return one == of };
     let namespaces = match (&one.namespaces, &of.namespaces) {
-        (Namespaces::Matching(one), Namespaces::Matching(of)) => asks_more(one, of),
+        (Namespaces::Matching(one), Namespaces::Matching(of)) => one.implies(of),
         (_, Namespaces::Matching(of)) => of.is_everything(),
         (one, of) => one == of,
     };
     namespaces
-        && asks_more(&one.pods, &of.pods)
+        && one.pods.implies(&of.pods)
         && one.external == of.external
         && (of.account.is_none() || of.account == one.account)
         && (of_port.is_none() || of_port == port)
-}
-
-/// Whether one selector asks for all that the other asks for.
-fn asks_more(one: &Selector, of: &Selector) -> bool {
-    of.requirements().iter().all(|asked| one.requirements().contains(asked))
 }

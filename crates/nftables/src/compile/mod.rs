@@ -33,10 +33,11 @@ mod names;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use palisade_engine::delta::{Content, Does, Rule as ViewRule};
+use palisade_engine::delta::{Content, Rule as ViewRule, RuleEffect};
 use palisade_engine::view::View;
 use palisade_model::address::Family;
-use palisade_model::policy::{Action, Direction};
+use palisade_model::pipeline::Effect;
+use palisade_model::policy::Direction;
 use palisade_model::trace::Verdict;
 
 pub use self::base::FORGED;
@@ -82,7 +83,7 @@ const FAMILIES: [Family; 2] = [Family::V4, Family::V6];
 fn lacks(view: &View) -> BTreeSet<String> {
     let mut lacks = BTreeSet::new();
     for rule in view.rules().values() {
-        if !rule.layer7.is_empty() && rule.does == Does::Act(Action::Allow) {
+        if rule.effect == RuleEffect::Decide(Effect::AllowTcp) {
             let who = who(view, rule);
             lacks.insert(format!("{who}: conditions on layer 7 cannot be checked, so it allows nothing"));
         }

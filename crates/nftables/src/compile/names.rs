@@ -58,14 +58,14 @@ impl Names {
         let destination = rule.destination.map(|set| self.set(view, set));
         let shape = format!(
             "{:?} {:?} {peers:?} {destination:?} {:?} {}",
-            rule.order.stage,
-            rule.does,
+            rule.rank.stage,
+            rule.effect,
             rule.traffic,
             rule.layer7.is_empty()
         );
         let object = view.policies().get(&rule.policy).map(|origin| origin.object.to_string());
         let whole =
-            format!("{:?} {object:?} {:?} {:?} {:?} {shape}", rule.order, rule.rule, rule.layer7, rule.log);
+            format!("{:?} {object:?} {:?} {:?} {:?} {shape}", rule.rank, rule.rule, rule.layer7, rule.log);
         let said = Said { whole: digest(&whole), shape: digest(&shape) };
         self.rules.insert(id, said.clone());
         said

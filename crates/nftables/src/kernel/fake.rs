@@ -112,6 +112,11 @@ impl Kernel for Fake {
         Ok(())
     }
 
+    fn has_guard(&mut self) -> Result<bool, KernelError> {
+        self.fails()?;
+        Ok(self.guard.is_some())
+    }
+
     fn read(&mut self) -> Result<Option<InForce>, KernelError> {
         self.fails()?;
         let Some(program) = &self.program else { return Ok(None) };

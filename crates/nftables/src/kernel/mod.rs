@@ -61,6 +61,9 @@ pub trait Kernel {
     /// Removes the second table, if there is one: of ours, or of an enforcer that was killed.
     fn drop_guard(&mut self) -> Result<(), KernelError>;
 
+    /// Whether there is a second table: of a change that is being made, or of an enforcer that was killed during one.
+    fn has_guard(&mut self) -> Result<bool, KernelError>;
+
     /// Takes away what patches have left behind. It takes a moment, so that it is for when there is time; before somebody else
     /// reads the table.
     fn tidy(&mut self) -> Result<(), KernelError> {

@@ -11,13 +11,13 @@ use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::work::Work;
 use palisade_model::options::Options;
 use palisade_model::snapshot::Objects;
+use palisade_report::diff::{Facts, beyond, ends};
+use palisade_report::style::Look;
+use palisade_report::text::Text;
 
 use super::comparison::{Comparison, Sides};
 use super::reading::{left_out, many_source_ports, stopped, unproven};
 use crate::cli::Families;
-use crate::print::diff::{Facts, beyond, ends};
-use crate::print::style::Look;
-use crate::print::text::Text;
 
 /// Connections that open and close, each with the workloads that they concern alike: `shop/web, shop/job → shop/db tcp/5432`.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub fn between(before: Objects, after: Objects) -> Changes {
 /// Compares two sets of objects as far as the work allows.
 fn limited(before: Objects, after: Objects, work: Work) -> Changes {
     let sides = Sides::new(before, after);
-    let mut cells = Cells::limited(sides.cuts.line().clone(), work);
+    let mut cells = Cells::limited(sides.cuts.space().clone(), work);
     let how = Comparison {
         options: Options::default(),
         level: Level::Workloads,

@@ -2,21 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use palisade_analysis::{convert, lint};
+use palisade_convert as convert;
 use palisade_dialects::codes;
+use palisade_lint as lint;
 use palisade_model::diagnostic::{Code, Severity};
 use palisade_model::nearest::nearest;
 use palisade_model::snapshot::Snapshot;
+use palisade_report::diagnostics::{counts, plural, render, texts};
+use palisade_report::json::{self, Check, Summary};
+use palisade_report::sarif::sarif;
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
 
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
 use crate::cli::{CheckArgs, CheckOutput, ColorChoice};
 use crate::input;
-use crate::print::diagnostics::{counts, plural, render, texts};
-use crate::print::json::{self, Check, Summary};
-use crate::print::sarif::sarif;
-use crate::print::style::Look;
-use crate::print::text::{NL, Text};
+use crate::print::output::StreamLook;
 
 pub fn run(arguments: &CheckArgs, color: ColorChoice) -> Outcome {
     if let Some(code) = &arguments.explain {
@@ -44,7 +46,7 @@ pub fn run(arguments: &CheckArgs, color: ColorChoice) -> Outcome {
 
     let count = |severity| found.iter().filter(|diagnostic| diagnostic.severity() == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-    let code = match (input.unreadable, errors, warnings) {
+    let code = match (input.is_incomplete(), errors, warnings) {
         (true, ..) => UNANSWERED,
         (false, 0, 0) => YES,
         (false, 0, _) if !arguments.strict => YES,

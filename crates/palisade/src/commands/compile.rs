@@ -6,15 +6,16 @@ use palisade_dialects::thorium::compile::compile;
 use palisade_dialects::thorium::instance::Instance;
 use palisade_dialects::written::Written;
 use palisade_model::diagnostic::Diagnostic;
+use palisade_report::diagnostics::{counts, render, texts};
+use palisade_report::style::Look;
+use palisade_report::text::documents::{json_list, yaml};
+use palisade_report::text::{NL, Text};
 
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
 use crate::cli::{ColorChoice, CompileArgs, CompileOutput, CompileTo};
 use crate::input::{self, Input};
-use crate::print::diagnostics::{counts, render, texts};
-use crate::print::style::Look;
-use crate::print::text::documents::{json_list, yaml};
-use crate::print::text::{NL, Text};
+use crate::print::output::StreamLook;
 
 mod nftables;
 

@@ -1,18 +1,20 @@
 //! `palisade convert`.
 
-use palisade_analysis::convert::{Conversion, Dialect, Failure, Originals, Request, Target, convert};
-use palisade_dialects::codes;
+use palisade_convert::{Converted, Failure, Originals, Request, Target, convert};
+use palisade_dialects::{codes, thorium};
 use palisade_model::diagnostic::{Diagnostic, Severity};
+use palisade_model::policy::Dialect;
+use palisade_report::diagnostics::{counts, plural, render, texts};
+use palisade_report::style::Look;
+use palisade_report::text::documents::{json_list, yaml};
+use palisade_report::text::{NL, Text};
 
 use super::reservations::reservations;
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
 use crate::cli::{ColorChoice, CompileOutput, ConvertArgs, ConvertFrom, ConvertTo};
 use crate::input::{self, Input};
-use crate::print::diagnostics::{counts, plural, render, texts};
-use crate::print::style::Look;
-use crate::print::text::documents::{json_list, yaml};
-use crate::print::text::{NL, Text};
+use crate::print::output::StreamLook;
 
 /// Names in one command.
 const MOST_NAMES: usize = 20;
@@ -60,13 +62,13 @@ pub fn run(arguments: &ConvertArgs, color: ColorChoice) -> Outcome {
 }
 
 fn converted(
-    conversion: &Conversion,
+    conversion: &Converted,
     arguments: &ConvertArgs,
     input: &Input,
     beside: &[Diagnostic],
     look: Look,
 ) -> Outcome {
-    let Conversion { objects, there, replaced, found, proof } = conversion;
+    let Converted { objects, there, replaced, found, proof } = conversion;
     let errors = found.iter().filter(|one| one.severity() == Severity::Error).count();
     if errors == 0 && objects.is_empty() {
         let place = input::describe(&arguments.input.files);
@@ -107,7 +109,7 @@ fn converted(
 }
 
 /// The commands that delete what the objects take the place of, in an order that opens nothing on the way.
-fn to_delete(conversion: &Conversion) -> Text {
+fn to_delete(conversion: &Converted) -> Text {
     let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
     for object in conversion.left_to_delete() {
         let group = match &*object.group {
@@ -143,7 +145,7 @@ fn concerns(finding: &Diagnostic) -> bool {
     let kind = finding.subject.as_ref().map_or("", |subject| subject.kind.as_str());
     let lost = [codes::NO_NAME.id, codes::UNKNOWN_KIND.id].contains(&finding.code.id);
     let named = ["Policy", "Tier", "Group"].iter().any(|end| kind.ends_with(end));
-    finding.is_error() && (lost || named || kind.is_empty() || kind.starts_with("Thorium"))
+    finding.is_error() && (lost || named || kind.is_empty() || thorium::is_kind(kind))
 }
 
 // === impl Target ===

@@ -2,11 +2,14 @@
 
 mod sides;
 
-use palisade_analysis::lint::dangling;
 use palisade_analysis::reach::cells::Cells;
 use palisade_dialects::codes;
+use palisade_lint::dangling;
 use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::snapshot::Objects;
+use palisade_report::diff::{self as printer, Facts};
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
 
 use super::comparison::{Comparison, Sides};
 use super::explain::names;
@@ -16,9 +19,7 @@ use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
 use crate::cli::{ColorChoice, DiffArgs, DiffOutput, FailOn};
 use crate::input;
-use crate::print::diff::{self as printer, Facts};
-use crate::print::style::Look;
-use crate::print::text::{NL, Text};
+use crate::print::output::StreamLook;
 use sides::sides;
 
 /// How many findings are printed for people, unless all are asked for.
@@ -69,7 +70,7 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
         }
     }
     let limit = work(sides.iter().map(|side| &side.input));
-    let mut cells = Cells::limited(compared.cuts.line().clone(), limit);
+    let mut cells = Cells::limited(compared.cuts.space().clone(), limit);
     let how = Comparison {
         options,
         level: level(&arguments.reading),

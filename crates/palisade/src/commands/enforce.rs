@@ -19,11 +19,13 @@ mod status;
 mod stop;
 mod world;
 
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
+
 use super::UNANSWERED;
 use crate::Outcome;
 use crate::cli::{ColorChoice, EnforceArgs, EnforceCommand};
-use crate::print::style::Look;
-use crate::print::text::{NL, Text};
+use crate::print::output::StreamLook;
 
 pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Outcome {
     let outcome = match &arguments.command {

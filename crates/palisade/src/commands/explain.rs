@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use palisade_analysis::lint::dangling;
 use palisade_dialects::codes;
 use palisade_engine::Engine;
+use palisade_lint::dangling;
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::evaluate::evaluate;
 use palisade_model::flow::{Flow, FlowPattern};
@@ -13,6 +13,11 @@ use palisade_model::options::Options;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::trace::{Evaluation, Verdict};
 use palisade_model::verdicts::Verdicts;
+use palisade_report::diagnostics::plural;
+use palisade_report::explain::{explanation, headline};
+use palisade_report::json::{self, Explanation, OtherFlow};
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
 
 use super::reading::add_names;
 use super::reservations::{reservations, weighty};
@@ -20,11 +25,7 @@ use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
 use crate::cli::{ColorChoice, ExplainArgs, ExplainOutput};
 use crate::input;
-use crate::print::diagnostics::plural;
-use crate::print::explain::{explanation, headline};
-use crate::print::json::{self, Explanation, OtherFlow};
-use crate::print::style::Look;
-use crate::print::text::{NL, Text};
+use crate::print::output::StreamLook;
 
 /// From so many connections on, an index of the rules is made first.
 const MANY: usize = 64;

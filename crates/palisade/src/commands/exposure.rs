@@ -1,12 +1,16 @@
 //! `palisade exposure`.
 
 use palisade_analysis::exposure::Exposure;
-use palisade_analysis::lint::dangling;
 use palisade_analysis::map::Map;
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
+use palisade_lint::dangling;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
+use palisade_report::exposure::{Document, Row, heading, text};
+use palisade_report::json;
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
 
 use super::explain::names;
 use super::map::{focus, namespaces};
@@ -16,10 +20,7 @@ use super::{UNANSWERED, YES};
 use crate::Outcome;
 use crate::cli::{ColorChoice, DirectionArg, ExposureArgs, ExposureOutput};
 use crate::input;
-use crate::print::exposure::{Document, Row, heading, text};
-use crate::print::json;
-use crate::print::style::Look;
-use crate::print::text::{NL, Text};
+use crate::print::output::StreamLook;
 
 /// Steps to put a range of addresses into words.
 const RANGE: u64 = 10_000;
@@ -49,7 +50,7 @@ fn answer(arguments: &ExposureArgs, color: ColorChoice, errors: Look) -> Result<
     read.found.extend(dangling(&snapshot));
     let cuts = Cuts::of([&snapshot]);
     read.found.extend(many_source_ports(&cuts));
-    let mut cells = Cells::limited(cuts.line().clone(), work([&read]));
+    let mut cells = Cells::limited(cuts.space().clone(), work([&read]));
     let level = level(&arguments.reading);
     let map = Map::new(&snapshot, &options, level, &cuts, &mut cells);
     read.found.extend(left_out(&map.left_out));

@@ -18,18 +18,18 @@ use palisade_model::flow::Flow;
 use palisade_model::options::Options;
 use palisade_model::trace::Verdict;
 use palisade_model::verdicts::Verdicts;
+use palisade_report::diagnostics::plural;
+use palisade_report::json;
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
 
 use super::reservations::reservations;
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
 use crate::cli::{ColorChoice, LabArgs, LabCommand, LabOutput};
 use crate::input;
-use crate::print::diagnostics::plural;
-use crate::print::json;
 use crate::print::lab::{self as printer, Asked, LabReport};
-use crate::print::style::Look;
-use crate::print::text::output::{Cursor, Stream};
-use crate::print::text::{NL, Text};
+use crate::print::output::{Cursor, Stream, StreamLook};
 use crate::print::time::seconds;
 
 pub fn run(arguments: &LabArgs, color: ColorChoice) -> Outcome {

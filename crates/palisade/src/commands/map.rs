@@ -7,13 +7,17 @@ mod telling;
 
 use std::io::ErrorKind;
 
-use palisade_analysis::lint::dangling;
 use palisade_analysis::map::{Map, Select, with_ingress_controller};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
+use palisade_lint::dangling;
 use palisade_model::address::Family;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
+use palisade_report::json;
+use palisade_report::map::{Csv, Dot, Facts, Html, Json, List, Markdown, Printer, Svg, Table};
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
 
 use super::explain::names;
 use super::reading::{add_names, evaluation, families, left_out, level, many_source_ports, stopped, work};
@@ -22,12 +26,8 @@ use super::{UNANSWERED, YES};
 use crate::Outcome;
 use crate::cli::{ColorChoice, DirectionArg, MapArgs, MapOutput};
 use crate::input;
-use crate::print::json;
-use crate::print::map::{Csv, Dot, Facts, Html, Json, List, Markdown, Printer, Svg, Table};
+use crate::print::output::{Stream, StreamLook};
 use crate::print::progress::Progress;
-use crate::print::style::Look;
-use crate::print::text::output::Stream;
-use crate::print::text::{NL, Text};
 use asked::traffic;
 pub use asked::{focus, namespaces};
 use telling::Telling;
@@ -70,7 +70,7 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
     input.found.extend(dangling(&snapshot));
     let cuts = Cuts::of([&snapshot]);
     input.found.extend(many_source_ports(&cuts));
-    let mut cells = Cells::limited(cuts.line().clone(), work([&input]));
+    let mut cells = Cells::limited(cuts.space().clone(), work([&input]));
     let level = level(&arguments.reading);
     let map = Map::new(&snapshot, &options, level, &cuts, &mut cells);
     input.found.extend(left_out(&map.left_out));

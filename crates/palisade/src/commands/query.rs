@@ -1,12 +1,12 @@
 //! `palisade query`.
 
 use palisade_analysis::diff::{Beyond, Diff, Findings, Select, policies_of};
-use palisade_analysis::lint::dangling;
 use palisade_analysis::map::{Level, Map, with_ingress_controller};
 use palisade_analysis::query::{Must, NoAnswer, Query, QueryError, TOO_MUCH, answer};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_analysis::work::Work;
+use palisade_lint::dangling;
 use palisade_model::address::Family;
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::evaluate::evaluate;
@@ -14,6 +14,12 @@ use palisade_model::flow::Flow;
 use palisade_model::options::Options;
 use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::trace::Verdict;
+use palisade_report::diff::{Facts, text};
+use palisade_report::explain::explanation;
+use palisade_report::json::{self, Explanation};
+use palisade_report::query::{Compared, Document, Said, words};
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
 
 use super::explain::names;
 use super::reading::{add_names, evaluation, level, many_source_ports};
@@ -22,12 +28,7 @@ use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
 use crate::cli::{ColorChoice, Families, QueryArgs, QueryOutput};
 use crate::input;
-use crate::print::diff::{Facts, text};
-use crate::print::explain::explanation;
-use crate::print::json::{self, Explanation};
-use crate::print::query::{Compared, Document, Said, words};
-use crate::print::style::Look;
-use crate::print::text::{NL, Text};
+use crate::print::output::StreamLook;
 
 /// What was said so far. A query that has no answer keeps no other from its own.
 struct Telling<'a> {
@@ -129,7 +130,7 @@ impl Telling<'_> {
             return;
         }
         let cuts = Cuts::of([snapshot]);
-        let mut cells = Cells::limited(cuts.line().clone(), Work::for_input(self.bytes));
+        let mut cells = Cells::limited(cuts.space().clone(), Work::for_input(self.bytes));
         let map = Map::new(snapshot, &self.options, Level::Pods, &cuts, &mut cells);
         // What must never be let through must not be over either family, whoever speaks of it.
         let wanted = match self.arguments.reading.family {
@@ -206,7 +207,7 @@ impl Telling<'_> {
             Snapshot::new(objects)
         });
         let cuts = Cuts::of([&before, &after]);
-        let mut cells = Cells::limited(cuts.line().clone(), Work::for_input(self.bytes + bytes));
+        let mut cells = Cells::limited(cuts.space().clone(), Work::for_input(self.bytes + bytes));
         let level = level(&arguments.reading);
         let diff = Diff::new(&before, &after, &self.options, level, &cuts, &mut cells);
         let select =

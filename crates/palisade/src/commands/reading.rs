@@ -12,12 +12,12 @@ use palisade_model::address::Family;
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::options::Options;
 use palisade_model::snapshot::Objects;
+use palisade_report::diagnostics::plural;
+use palisade_report::text::Text;
 
 use super::explain::options;
 use crate::cli::{Families, IpBlocks, MapOptions};
 use crate::input::Input;
-use crate::print::diagnostics::plural;
-use crate::print::text::Text;
 
 /// The options of evaluation.
 pub fn evaluation(reading: &MapOptions) -> Result<Options, Text> {

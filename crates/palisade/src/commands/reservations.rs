@@ -2,9 +2,8 @@
 
 use palisade_dialects::codes;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
-
-use crate::print::style::Look;
-use crate::print::text::Text;
+use palisade_report::style::Look;
+use palisade_report::text::Text;
 
 /// What of the input makes an answer less sure: errors, and what was left out, replaced or read as something else.
 pub fn weighty(found: &[Diagnostic]) -> impl Iterator<Item = &Diagnostic> {

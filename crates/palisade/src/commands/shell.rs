@@ -1,11 +1,12 @@
 //! `palisade completions` and `palisade man`: what a shell and a manual need, made from the arguments themselves.
 
 use clap::CommandFactory;
+use palisade_report::text::{NL, Text};
 
 use super::{UNANSWERED, YES};
 use crate::Outcome;
 use crate::cli::Cli;
-use crate::print::text::{NL, Text, documents};
+use crate::print::documents;
 
 pub fn completions(shell: clap_complete::Shell) -> Outcome {
     Outcome { out: documents::completions(shell, &mut Cli::command()), err: Text::new(), code: YES }

@@ -1,21 +1,22 @@
 //! `palisade test`.
 
-use palisade_analysis::policy_test::{self, Settings};
+use palisade_policytest::Settings;
+use palisade_report::diagnostics::texts;
+use palisade_report::json::{self, TestReport};
+use palisade_report::junit::junit;
+use palisade_report::policy_tests;
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
 
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
 use crate::cli::{ColorChoice, TestArgs, TestOutput};
 use crate::input::{self, Beside};
-use crate::print::diagnostics::texts;
-use crate::print::json::{self, TestReport};
-use crate::print::junit::junit;
-use crate::print::style::Look;
-use crate::print::tests;
-use crate::print::text::{NL, Text};
+use crate::print::output::StreamLook;
 
 pub fn run(arguments: &TestArgs, color: ColorChoice) -> Outcome {
     let mut input = input::read(&arguments.paths);
-    let mut report = policy_test::run_as(
+    let mut report = palisade_policytest::run_as(
         &input.sources,
         &Beside::new(&arguments.paths),
         Settings { thorium: arguments.thorium.into(), engine: arguments.engine },
@@ -34,7 +35,7 @@ pub fn run(arguments: &TestArgs, color: ColorChoice) -> Outcome {
     };
     let out = match arguments.output {
         TestOutput::Text => {
-            tests::report(&report, &texts(&input.sources), arguments.quiet, Look::stdout(color))
+            policy_tests::report(&report, &texts(&input.sources), arguments.quiet, Look::stdout(color))
         }
         TestOutput::Json => json::print(&TestReport::from(&report)),
         TestOutput::Junit => junit(&report),

@@ -10,16 +10,17 @@ use palisade_dialects::thorium::{Shape, read, read_base, read_request, read_rule
 use palisade_dialects::world::World;
 use palisade_model::diagnostic::{Diagnostic, Severity};
 use palisade_model::nearest::nearest;
+use palisade_report::diagnostics::{counts, plural, render, texts};
+use palisade_report::json::{self, Check, Summary};
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
+use palisade_report::thorium;
 
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
 use crate::cli::{ColorChoice, EffectiveArgs, EffectiveOutput, ThoriumCommand, VerifyArgs, VerifyOutput};
 use crate::input::{self, Input};
-use crate::print::diagnostics::{counts, plural, render, texts};
-use crate::print::json::{self, Check, Summary};
-use crate::print::style::Look;
-use crate::print::text::{NL, Text};
-use crate::print::thorium;
+use crate::print::output::StreamLook;
 
 pub fn run(command: &ThoriumCommand, color: ColorChoice) -> Outcome {
     let look = Look::stderr(color);
@@ -114,7 +115,7 @@ fn verify(arguments: &VerifyArgs, color: ColorChoice) -> Result<Outcome, Text> {
     });
     let count = |severity| found.iter().filter(|finding| finding.severity() == severity).count();
     let errors = count(Severity::Error);
-    let code = match (input.unreadable || !strangers.is_empty() || verified.is_empty(), errors) {
+    let code = match (input.is_incomplete() || !strangers.is_empty() || verified.is_empty(), errors) {
         (true, _) => UNANSWERED,
         (false, 0) => YES,
         (false, _) => NO,
@@ -223,6 +224,6 @@ fn one(shape: Shape, source: &Source, node: &Node<'_>, world: &mut World, found:
     }
     // Once more for what documents say about each other; what they say alone has been reported.
     if let Some(loaded) = read(shape, source, node, &mut Vec::new()) {
-        world.apply(loaded);
+        world.insert(loaded);
     }
 }

@@ -7,10 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use palisade_analysis::policy_test::Files;
-use palisade_dialects::codes;
 use palisade_dialects::source::tree::Source;
-use palisade_model::diagnostic::Diagnostic;
+use palisade_policytest::Files;
 
 use super::{Input, Walk};
 
@@ -53,11 +51,10 @@ impl Files for Beside {
             ));
         }
         let mut input = Input::default();
-        input.path(&file, &mut Walk { root, ..Walk::default() }, 0, true);
+        input.path(&file, &mut Walk { root, ..Walk::default() }, 0);
         // What is lost could be the policy that the test is about.
-        let lost = |found: &&Diagnostic| input.unreadable || found.code.id == codes::LINK.id;
-        match input.found.iter().find(lost) {
-            Some(first) => Err(first.message.clone()),
+        match input.refusal() {
+            Some(refusal) => Err(refusal),
             None => Ok(input.sources),
         }
     }

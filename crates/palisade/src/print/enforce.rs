@@ -2,11 +2,11 @@
 
 use palisade_agent::counted::{Decider, FORGED, NO_POLICY};
 use palisade_agent::state::PodState;
+use palisade_nftables::text::GUARD;
+use palisade_report::diagnostics::plural;
+use palisade_report::style::Look;
+use palisade_report::text::Text;
 use serde::Serialize;
-
-use super::diagnostics::plural;
-use super::style::Look;
-use crate::print::text::Text;
 
 /// What `enforce status --output json` prints.
 #[derive(Debug, Serialize)]
@@ -19,6 +19,8 @@ pub struct Status {
     pub process: Option<u32>,
     /// What is in the kernel.
     pub table: Table,
+    /// The second table, `inet palisade_guard`, if it is there: it refuses what the policy that it is for does not allow.
+    pub guard: Option<Guard>,
     /// The node that this machine is.
     pub node: Option<String>,
     /// Since when rules are in force, and since when these.
@@ -52,6 +54,28 @@ pub enum Table {
     None,
     /// There is one, and nobody knows whether it is as it was left.
     Unknown,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Guard {
+    /// Who put it there.
+    pub owner: GuardOwner,
+    /// The number of the owner's process, if it is running.
+    pub process: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum GuardOwner {
+    /// The enforcer that is running, which makes a change: it goes with the change.
+    Enforcer,
+    /// An enforcer that is running with another state folder: it goes with that one's change.
+    OtherEnforcer,
+    /// No enforcer is running: one that was killed during a change left it. The next one removes it, and so does `stop`.
+    LeftBehind,
 }
 
 #[derive(Debug, Serialize)]
@@ -100,7 +124,29 @@ impl Status {
     /// Whether what the files say is in force.
     pub fn is_good(&self) -> bool {
         let follows = self.running || !self.files.iter().any(|file| file.changed_since);
-        self.table == Table::AsLeft && self.trouble.is_empty() && follows
+        let is_guarded = self.guard.is_some_and(|guard| guard.owner != GuardOwner::Enforcer);
+        self.table == Table::AsLeft && self.trouble.is_empty() && follows && !is_guarded
+    }
+}
+
+// === impl Guard ===
+
+impl Guard {
+    /// Says what the table is and how it goes away.
+    fn words(self) -> String {
+        let process = self.process.map(|process| format!(", process {process}")).unwrap_or_default();
+        let about = match self.owner {
+            GuardOwner::Enforcer => {
+                format!("belongs to the enforcer that makes a change{process}; it goes with the change")
+            }
+            GuardOwner::OtherEnforcer => format!(
+                "belongs to an enforcer with another --state{process}; it goes with the change that one makes"
+            ),
+            GuardOwner::LeftBehind => "was left by an enforcer that was killed during a change, and refuses what was not \
+                                       allowed then; start palisade enforce, or run palisade enforce stop: both remove it"
+                .to_owned(),
+        };
+        format!("table inet {GUARD} {about}")
     }
 }
 
@@ -155,6 +201,13 @@ pub fn status(status: &Status, look: Look) -> Text {
         (false, _) => look.warning("no enforcer is running: changes of the files are not followed"),
     };
     write_line!(out, "  {runs}");
+    if let Some(guard) = status.guard {
+        let label = match guard.owner {
+            GuardOwner::Enforcer => look.strong("guard:"),
+            GuardOwner::OtherEnforcer | GuardOwner::LeftBehind => look.bad("guard:"),
+        };
+        write_line!(out, "  {label} {}", guard.words());
+    }
     for trouble in &status.trouble {
         let mut lines = trouble.lines();
         write_line!(out, "  {} {}", look.bad("trouble:"), lines.next().unwrap_or_default());

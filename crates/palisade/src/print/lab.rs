@@ -2,20 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use palisade_analysis::policy_test::packets::PacketReport;
 use palisade_lab::Measured;
 use palisade_lab::matrix::Matrix;
 use palisade_lab::place::Placed;
 use palisade_model::flow::{self, Who};
 use palisade_model::snapshot::Snapshot;
 use palisade_model::trace;
+use palisade_policytest::packets::PacketReport;
+use palisade_report::diagnostics::{plural, render};
+use palisade_report::json::{Flow, Verdict};
+use palisade_report::policy_tests::failure_line;
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
 use serde::Serialize;
-
-use super::diagnostics::{plural, render};
-use super::json::{Flow, Verdict};
-use super::style::Look;
-use super::tests::failure_line;
-use crate::print::text::{NL, Text};
 
 /// A flow, what was predicted, and what a packet said, if one was asked.
 #[derive(Debug)]
@@ -232,7 +231,7 @@ fn word(verdict: Verdict) -> &'static str {
 
 impl From<&PacketReport> for PacketTests {
     fn from(report: &PacketReport) -> Self {
-        let case = |case: &palisade_analysis::policy_test::packets::PacketCase| PacketTest {
+        let case = |case: &palisade_policytest::packets::PacketCase| PacketTest {
             test: case.test.clone(),
             name: case.name.clone(),
             sent: case.sent,

@@ -1,24 +1,10 @@
-//! Printers: facts in, text out. Nothing here decides anything.
+//! What only the command line prints, and the streams it prints to. The formats of answers are in `palisade-report`.
 
-// First: its macros make the texts of all others.
-#[macro_use]
-pub mod text;
-
-pub mod caveats;
-pub mod diagnostics;
-pub mod diff;
+pub mod documents;
 pub mod enforce;
-pub mod explain;
-pub mod exposure;
-pub mod json;
-pub mod junit;
 pub mod lab;
-pub mod map;
-pub mod peers;
+pub mod output;
 pub mod progress;
-pub mod query;
-pub mod sarif;
-pub mod style;
-pub mod tests;
-pub mod thorium;
+#[cfg(test)]
+mod schemas;
 pub mod time;

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::text::Text;
-use super::text::output::{Cursor, Stream};
+use palisade_report::text::Text;
+
+use super::output::{Cursor, Stream};
 use super::time::seconds;
 
 /// Whatever is over sooner is not worth a word.

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use palisade_model::cluster::{ContainerPort, Pod};
-use palisade_model::group::{GroupName, Members};
+use palisade_model::group::GroupName;
 use palisade_model::label::Labels;
 use palisade_model::policy::{Peer, Peers, PodSet, PortMatch, Subject, TrafficMatch, TrafficMatches};
+use palisade_model::resolve::GroupMember;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::Protocol;
 use smol_str::SmolStr;
@@ -73,7 +74,7 @@ impl<'s> Asked<'s> {
             return;
         }
         for member in snapshot.group(group).unwrap_or_default() {
-            if let Members::Pods(set) = member {
+            if let GroupMember::Pods(set) = member {
                 self.set(set);
             }
         }
@@ -121,7 +122,7 @@ impl<'s> Asked<'s> {
         let mut ports: Vec<(SmolStr, Protocol, u16)> = pod.ports.iter().filter_map(named).collect();
         ports.sort();
         ports.dedup();
-        Destination { ports, multicast: None }
+        Destination { ports, ..Destination::default() }
     }
 }
 

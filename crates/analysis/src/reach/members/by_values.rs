@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use palisade_model::policy::{Namespaces, Peers, PodSet};
+use palisade_model::policy::{Namespaces, PodSet};
+use palisade_model::resolve::{Resolution, ResolvedPeer};
 use palisade_model::snapshot::Snapshot;
 use smol_str::SmolStr;
 
-use super::{Lookup, Shared, peer_sets, spans};
+use super::{Lookup, Shared, spans};
 use crate::reach::groups::Table;
 
 /// The groups of a set by the values that the labels have in their namespace, where it has all of them.
@@ -88,15 +89,16 @@ impl<'s> Lookup<'_, 's> {
 }
 
 /// For each namespace the first one that has the same values for every label that anything relative asks for.
-pub(super) fn like(snapshot: &Snapshot) -> Vec<usize> {
+pub(super) fn like(snapshot: &Snapshot, resolution: &Resolution<'_>) -> Vec<usize> {
     let mut keys: BTreeSet<&str> = BTreeSet::new();
-    for rule in snapshot.policies().iter().flat_map(|policy| &policy.rules) {
-        let Peers::Of(peers) = &rule.peers else { continue };
-        for set in peers.iter().flat_map(|peer| peer_sets(snapshot, peer)) {
-            if let Namespaces::SameLabels(asked) | Namespaces::NotSameLabels(asked) = &set.namespaces {
+    for rule in resolution.rules() {
+        rule.rule.peers.for_each(|peer| {
+            if let ResolvedPeer::Pods(set) = peer
+                && let Namespaces::SameLabels(asked) | Namespaces::NotSameLabels(asked) = &set.namespaces
+            {
                 keys.extend(asked.iter().map(SmolStr::as_str));
             }
-        }
+        });
     }
     let mut known: Table<Vec<Option<&str>>, usize> = Table::default();
     let mut first = Vec::with_capacity(snapshot.namespaces().len());

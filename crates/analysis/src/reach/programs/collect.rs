@@ -5,11 +5,10 @@
 
 use std::sync::Arc;
 
-use palisade_model::policy::{Action, Direction, Placement, Rule, Subject};
-use palisade_model::snapshot::{RankedRule, Stage};
+use palisade_model::policy::{Direction, Placement, Subject};
+use palisade_model::snapshot::Stage;
 
-use super::{Builder, Collected, Effect, HANDED, rule_numbers};
-use crate::reach::groups::number;
+use super::{Builder, Collected, HANDED};
 use crate::reach::members::Shared;
 
 /// Rules in a row with the same subjects, not handed to them yet.
@@ -34,19 +33,19 @@ struct Pieces<'s> {
 impl<'s> Builder<'_, '_, 's> {
     /// Sorts the rules of all stages.
     pub(super) fn collect(&mut self) {
-        let snapshot = self.groups.context.snapshot;
-        let numbers = rule_numbers(&self.groups.context);
-        let id = |ranked: &RankedRule| numbers[ranked.policy] + number(ranked.rule);
+        let resolution = self.resolution;
         let mut pieces = Pieces::new(true, |collected, count| collected.tiers += count);
-        for ranked in snapshot.rules_of(Stage::Tiers) {
-            self.tier(ranked, id(ranked), &mut pieces);
+        for id in resolution.ranked(Stage::Tiers) {
+            self.add(*id, &mut pieces);
         }
         self.close(&mut pieces);
         // NetworkPolicies select pods: hosts, which are numbered after them, have no such stage.
         let pods = self.groups.hosts().start;
         let mut pieces = Pieces::new(false, |collected, count| collected.union += count);
-        let placed = snapshot.policies().iter().zip(&numbers);
-        for (policy, first) in placed.filter(|(policy, _)| policy.placement == Placement::Union) {
+        for (at, policy) in self.groups.context.snapshot.policies().iter().enumerate() {
+            if policy.placement != Placement::Union {
+                continue;
+            }
             for isolation in &policy.isolations {
                 if self.is_spent() {
                     self.unsorted = true;
@@ -58,45 +57,27 @@ impl<'s> Builder<'_, '_, 's> {
                     }
                 }
             }
-            for (rule, id) in policy.rules.iter().zip(*first..) {
-                let facts = &self.facts[id as usize];
-                // Only what surely matches allows.
-                if !facts.denies_all && facts.effect.is_some() {
-                    self.add(rule, id, &mut pieces);
-                }
+            for id in resolution.of_policy(at) {
+                self.add(id, &mut pieces);
             }
         }
         self.close(&mut pieces);
         let mut pieces = Pieces::new(true, |_, _| {});
-        for ranked in snapshot.rules_of(Stage::Baseline) {
-            self.tier(ranked, id(ranked), &mut pieces);
+        for id in resolution.ranked(Stage::Baseline) {
+            self.add(*id, &mut pieces);
         }
         self.close(&mut pieces);
     }
 
-    fn tier(&mut self, ranked: &RankedRule, id: u32, pieces: &mut Pieces<'s>) {
-        let facts = &mut self.facts[id as usize];
-        // Where a policy comes that names no tier there is, nobody can say: it does not allow, and it does not pass.
-        if ranked.unplaced && !facts.denies_all {
-            facts.effect = match facts.effect {
-                Some(Effect::Act(Action::Allow) | Effect::AllowTcp) => None,
-                Some(Effect::Act(Action::Pass)) => Some(Effect::Act(Action::Deny)),
-                other => other,
-            };
-        }
-        if facts.effect.is_some() {
-            let rule = &self.groups.context.snapshot.policies()[ranked.policy].rules[ranked.rule];
-            self.add(rule, id, pieces);
-        }
-    }
-
-    fn add(&mut self, rule: &'s Rule, id: u32, pieces: &mut Pieces<'s>) {
-        let direction = rule.direction;
+    fn add(&mut self, id: u32, pieces: &mut Pieces<'s>) {
+        let resolved = self.resolution.rule(id);
+        let snapshot = self.groups.context.snapshot;
+        let subjects = &snapshot.policies()[resolved.at.policy].rules[resolved.at.rule].subjects;
+        let direction = resolved.direction;
         match &mut pieces.open[direction as usize] {
-            Some(open) if open.end == id && Arc::ptr_eq(open.subjects, &rule.subjects) => open.end += 1,
+            Some(open) if open.end == id && Arc::ptr_eq(open.subjects, subjects) => open.end += 1,
             open => {
-                let fresh = Piece { subjects: &rule.subjects, first: id, end: id + 1 };
-                if let Some(whole) = open.replace(fresh) {
+                if let Some(whole) = open.replace(Piece { subjects, first: id, end: id + 1 }) {
                     self.hand_over(&whole, direction, pieces);
                 }
             }

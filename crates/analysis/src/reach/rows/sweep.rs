@@ -41,7 +41,6 @@ impl Runner<'_> {
             return Row::unknown();
         }
         let sets = Sets::of(program, out);
-        let small = self.is_small(program);
         let mut active = Active { bits: vec![0; sets.list.len().div_ceil(64)], key: 0, by_destination: 0 };
         // Where sets begin or end, as class and set in one number: that is quicker to sort.
         let mut ends: Vec<u64> = Vec::new();
@@ -82,7 +81,7 @@ impl Runner<'_> {
                         return Row::unknown();
                     }
                     active.rules(&sets, &mut rules);
-                    let cell = self.cell(program, small, &rules, destination);
+                    let cell = self.cell(program, &rules, destination);
                     known.insert((active.key, destination), cell);
                     cell
                 }

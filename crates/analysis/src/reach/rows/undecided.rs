@@ -3,7 +3,7 @@
 //! Interned sets are for what is kept. A program of hundreds of rules leaves another rest behind each of them, and these
 //! rests are as large as the result: interned, they would be nearly all of the memory. Here the rest changes in place.
 
-use crate::reach::traffic_set::TrafficSet;
+use palisade_model::traffic_set::TrafficSet;
 
 /// Intervals on the line of traffic, sorted, none touching another.
 #[derive(Debug, Clone)]
@@ -24,7 +24,12 @@ const MERGED: u64 = 8;
 impl Undecided {
     /// All of a set is undecided.
     pub(super) fn new(all: &TrafficSet) -> Self {
-        Undecided(all.pieces().to_vec())
+        Undecided(all.intervals().to_vec())
+    }
+
+    /// Nothing is undecided.
+    pub(super) fn none() -> Self {
+        Undecided(Vec::new())
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -92,7 +97,7 @@ mod tests {
     use super::*;
 
     fn set(bits: u32) -> TrafficSet {
-        TrafficSet::of((0..12).filter(|bit| bits >> bit & 1 == 1).map(|bit| (bit, bit)).collect())
+        TrafficSet::from_intervals((0..12).filter(|bit| bits >> bit & 1 == 1).map(|bit| (bit, bit)).collect())
     }
 
     #[test]
@@ -103,11 +108,11 @@ mod tests {
                 let mut merged = Undecided::new(&all);
                 let mut looked_up = merged.clone();
                 let mut hits = [Vec::new(), Vec::new()];
-                merged.merge(about.pieces(), &mut hits[0]);
-                about.pieces().iter().for_each(|piece| looked_up.take_one(*piece, &mut hits[1]));
+                merged.merge(about.intervals(), &mut hits[0]);
+                about.intervals().iter().for_each(|piece| looked_up.take_one(*piece, &mut hits[1]));
                 for (undecided, hit) in [merged, looked_up].iter().zip(hits) {
-                    assert_eq!(undecided.pieces(), all.minus(&about).pieces());
-                    assert_eq!(TrafficSet::of(hit), all.and(&about));
+                    assert_eq!(undecided.pieces(), all.difference(&about).intervals());
+                    assert_eq!(TrafficSet::from_intervals(hit), all.intersection(&about));
                 }
             }
         }

@@ -1,6 +1,8 @@
 //! AdminNetworkPolicy and BaselineAdminNetworkPolicy in the rule language.
 
-use palisade_model::policy::{Action, Namespaces, Peer, PodSet, Policy, Priority, Tier, TrafficMatch};
+use palisade_model::policy::{
+    Action, Dialect, Namespaces, Peer, PodSet, Policy, Priority, Tier, TrafficMatch,
+};
 use palisade_model::traffic::Protocol;
 
 use super::types::{
@@ -34,7 +36,7 @@ pub(super) fn admin(policy: &AdminNetworkPolicy, header: &Header, reader: &Reade
             .collect(),
         egress: spec.egress.iter().flat_map(|rules| rules.iter()).map(|rule| egress(rule)).collect(),
     };
-    draft.finish(header, reader)
+    draft.finish(Dialect::AdminNetworkPolicy, header, reader)
 }
 
 pub(super) fn baseline(policy: &BaselineAdminNetworkPolicy, header: &Header, reader: &Reader<'_>) -> Policy {
@@ -53,7 +55,7 @@ pub(super) fn baseline(policy: &BaselineAdminNetworkPolicy, header: &Header, rea
             .collect(),
         egress: spec.egress.iter().flat_map(|rules| rules.iter()).map(|rule| baseline_egress(rule)).collect(),
     };
-    draft.finish(header, reader)
+    draft.finish(Dialect::AdminNetworkPolicy, header, reader)
 }
 
 fn ingress(rule: &IngressRule, words: Words) -> RuleDraft {

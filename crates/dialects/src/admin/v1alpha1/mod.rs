@@ -7,7 +7,7 @@ mod types;
 
 use palisade_model::policy::Policy;
 
-use super::Dialect;
+use super::ApiKind;
 use crate::decode::Reader;
 use crate::definition::schema::Schema;
 use crate::meta::ObjectMeta;
@@ -15,7 +15,7 @@ use crate::object::Header;
 
 pub use types::{AdminNetworkPolicy, BaselineAdminNetworkPolicy};
 
-impl Dialect for AdminNetworkPolicy {
+impl ApiKind for AdminNetworkPolicy {
     const SCHEMA: &'static Schema = &crd::ADMIN;
 
     fn metadata(&self) -> Option<&ObjectMeta> {
@@ -27,7 +27,7 @@ impl Dialect for AdminNetworkPolicy {
     }
 }
 
-impl Dialect for BaselineAdminNetworkPolicy {
+impl ApiKind for BaselineAdminNetworkPolicy {
     const SCHEMA: &'static Schema = &crd::BASELINE;
 
     fn metadata(&self) -> Option<&ObjectMeta> {

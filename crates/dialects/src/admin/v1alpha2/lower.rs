@@ -1,6 +1,6 @@
 //! A ClusterNetworkPolicy in the rule language.
 
-use palisade_model::policy::{Action, Namespaces, Peer, PodSet, Policy, Tier, TrafficMatch};
+use palisade_model::policy::{Action, Dialect, Namespaces, Peer, PodSet, Policy, Tier, TrafficMatch};
 use palisade_model::traffic::{PortRange, Protocol};
 
 use super::types::{
@@ -37,7 +37,7 @@ pub(super) fn cluster(policy: &ClusterNetworkPolicy, header: &Header, reader: &R
         ingress: spec.ingress.iter().flat_map(|rules| rules.iter()).map(|rule| ingress(rule)).collect(),
         egress: spec.egress.iter().flat_map(|rules| rules.iter()).map(|rule| egress(rule)).collect(),
     };
-    draft.finish(header, reader)
+    draft.finish(Dialect::ClusterNetworkPolicy, header, reader)
 }
 
 fn ingress(rule: &IngressRule) -> RuleDraft {

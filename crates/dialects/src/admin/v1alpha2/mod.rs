@@ -6,7 +6,7 @@ mod types;
 
 use palisade_model::policy::Policy;
 
-use super::Dialect;
+use super::ApiKind;
 use crate::decode::Reader;
 use crate::definition::schema::Schema;
 use crate::meta::ObjectMeta;
@@ -14,7 +14,7 @@ use crate::object::Header;
 
 pub use types::ClusterNetworkPolicy;
 
-impl Dialect for ClusterNetworkPolicy {
+impl ApiKind for ClusterNetworkPolicy {
     const SCHEMA: &'static Schema = &crd::CLUSTER;
 
     fn metadata(&self) -> Option<&ObjectMeta> {

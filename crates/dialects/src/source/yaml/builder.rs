@@ -1,8 +1,9 @@
 //! From the parser's events to a tree.
 //!
-//! Nothing here recurses. Children are gathered on two stacks shared by all levels and moved out when their list or
+//! Reading does not recurse. Children are gathered on two stacks shared by all levels and moved out when their list or
 //! mapping ends: one exact allocation for each instead of growing. Aliases are expanded by copying what their anchor
-//! held, because the tree owns its values; what may be copied, and kept to be copied, is counted.
+//! held, because the tree owns its values; what may be copied, and kept to be copied, is counted, in values and in bytes:
+//! one value may be a text of a megabyte. A text that is borrowed counts, too, since decoding copies it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -30,8 +31,12 @@ pub(super) struct Builder<'s> {
     nodes: usize,
     /// Values that came from aliases.
     copied: usize,
+    /// Bytes of values that came from aliases, in all documents so far.
+    copied_bytes: usize,
     /// Values held by `anchors`.
     kept: usize,
+    /// Bytes of values held by `anchors`.
+    kept_bytes: usize,
     anchors: BTreeMap<usize, Anchor<'s>>,
     /// Where the last thing ended that was written.
     end: usize,
@@ -76,13 +81,24 @@ enum Anchor<'s> {
     /// Still being read: an alias would contain itself.
     Open,
     /// More than aliases may copy.
-    TooLarge,
+    TooLarge(Excess),
     Kept {
         node: Node<'s>,
         nodes: usize,
+        bytes: usize,
         height: usize,
     },
 }
+
+/// What there is too much of behind an alias.
+#[derive(Debug, Clone, Copy)]
+enum Excess {
+    Values,
+    Bytes,
+}
+
+/// Bytes of a value besides its text: its part of the tree.
+const VALUE_BYTES: usize = size_of::<Entry<'static>>();
 
 // === impl Builder ===
 
@@ -98,7 +114,9 @@ impl<'s> Builder<'s> {
             root: None,
             nodes: 0,
             copied: 0,
+            copied_bytes: 0,
             kept: 0,
+            kept_bytes: 0,
             anchors: BTreeMap::new(),
             end: 0,
         }
@@ -121,7 +139,7 @@ impl<'s> Builder<'s> {
         self.entries.clear();
         self.root = None;
         self.anchors.clear();
-        (self.nodes, self.copied, self.kept) = (0, 0, 0);
+        (self.nodes, self.copied, self.kept, self.kept_bytes) = (0, 0, 0, 0);
     }
 
     /// Takes the next event.
@@ -284,15 +302,19 @@ impl<'s> Builder<'s> {
 
     fn alias(&mut self, anchor: usize, span: saphyr_parser::Span) -> Result<(), SyntaxError> {
         let place = Span::new(self.marks.byte(span.start.index()), self.marks.byte(span.end.index()));
-        let (node, nodes, height) = match self.anchors.get(&anchor) {
-            Some(Anchor::Kept { node, nodes, height }) => (node, *nodes, *height),
+        let (node, nodes, bytes, height) = match self.anchors.get(&anchor) {
+            Some(Anchor::Kept { node, nodes, bytes, height }) => (node, *nodes, *bytes, *height),
             Some(Anchor::Open) => {
                 return Err(SyntaxError::syntax("this alias stands inside what it refers to", place));
             }
-            Some(Anchor::TooLarge) => return Err(self.too_many_aliases(place)),
+            Some(Anchor::TooLarge(excess)) => return Err(self.too_many_aliases(*excess, place)),
             None => return Err(SyntaxError::syntax("no anchor of this name in the document", place)),
         };
         self.end = place.end as usize;
+        let copied_bytes = self.copied_bytes + bytes;
+        if copied_bytes > self.limits.alias_bytes {
+            return Err(self.too_many_aliases(Excess::Bytes, place));
+        }
         if self.expects_key() {
             let text = match &node.value {
                 Value::String(text) => text.clone(),
@@ -304,11 +326,12 @@ impl<'s> Builder<'s> {
                     self.text.get(node.span.start as usize..node.span.end as usize).unwrap_or_default(),
                 ),
             };
+            self.copied_bytes = copied_bytes;
             self.key(Key { text, span: place, merge: false });
             return Ok(());
         }
         if self.copied + nodes > self.limits.alias_nodes {
-            return Err(self.too_many_aliases(place));
+            return Err(self.too_many_aliases(Excess::Values, place));
         }
         if self.frames.len() + height > self.limits.depth {
             return Err(SyntaxError::too_deep(self.limits.depth, place));
@@ -316,13 +339,19 @@ impl<'s> Builder<'s> {
         // The value is complained about where it is used, what is inside where it is written.
         let node = Node { value: node.value.clone(), span: place };
         self.copied += nodes;
+        self.copied_bytes = copied_bytes;
         self.nodes += nodes - 1;
         self.push(node, nodes, height, 0)
     }
 
-    fn too_many_aliases(&self, place: Span) -> SyntaxError {
-        let most = self.limits.alias_nodes;
-        SyntaxError::limit(format!("aliases stand for more than {most} values"), place)
+    fn too_many_aliases(&self, excess: Excess, place: Span) -> SyntaxError {
+        let message = match excess {
+            Excess::Values => format!("aliases stand for more than {} values", self.limits.alias_nodes),
+            Excess::Bytes => {
+                format!("aliases in this file stand for more than {} MiB", self.limits.alias_bytes >> 20)
+            }
+        };
+        SyntaxError::limit(message, place)
     }
 
     /// Puts a finished value where it belongs.
@@ -361,11 +390,18 @@ impl<'s> Builder<'s> {
     /// Keeps a value for the aliases to come.
     fn keep(&mut self, anchor: usize, node: &Node<'s>, nodes: usize, height: usize) {
         // Anchors inside anchors are kept several times over: without a bound a small text could fill the memory.
-        let kept = if self.kept + nodes <= self.limits.alias_nodes {
-            self.kept += nodes;
-            Anchor::Kept { node: node.clone(), nodes, height }
-        } else {
-            Anchor::TooLarge
+        let kept = match self.kept + nodes <= self.limits.alias_nodes {
+            false => Anchor::TooLarge(Excess::Values),
+            true => {
+                let bytes = bytes(node);
+                if self.kept_bytes + bytes <= self.limits.alias_bytes {
+                    self.kept += nodes;
+                    self.kept_bytes += bytes;
+                    Anchor::Kept { node: node.clone(), nodes, bytes, height }
+                } else {
+                    Anchor::TooLarge(Excess::Bytes)
+                }
+            }
         };
         self.anchors.insert(anchor, kept);
     }
@@ -395,6 +431,17 @@ impl<'s> Builder<'s> {
         }
         SyntaxError::syntax(error.info(), span)
     }
+}
+
+/// Returns what a copy of a value takes at most. Recursion is bounded by the depth of a tree, as it is for the copy.
+fn bytes(node: &Node<'_>) -> usize {
+    let inside = match &node.value {
+        Value::String(text) => text.len(),
+        Value::List(items) => items.iter().map(bytes).sum(),
+        Value::Map(entries) => entries.iter().map(|entry| entry.key.len() + bytes(&entry.value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Integer(_) | Value::Float(_) => 0,
+    };
+    VALUE_BYTES + inside
 }
 
 /// A parsed text without the room to grow that the parser left in it.

@@ -326,6 +326,35 @@ fn alias_bombs_are_refused() {
 }
 
 #[test]
+fn aliases_of_long_texts_are_refused() {
+    let long = "y".repeat(200_000);
+    // A block is kept apart from the file, plain text is borrowed from it until it is decoded.
+    for text in [format!("|\n  {long}\n"), format!("\"\\x41{long}\"\n"), format!("{long}\n")] {
+        refused(&format!("a: &a {text}b:\n{}", "- *a\n".repeat(1_000)));
+        // As keys, and behind aliases of aliases.
+        refused(&format!("a: &a {text}b:\n{}", "- *a : 1\n".repeat(1_000)));
+        refused(&format!("a: &a {text}b: &b [*a, *a, *a]\nc: &c [*b, *b, *b]\nd:\n{}", "- *c\n".repeat(100)));
+        // Merged.
+        let deeper = text.replace("\n  ", "\n    ");
+        refused(&format!("a: &a\n  k: {deeper}b:\n{}", "- <<: *a\n".repeat(1_000)));
+    }
+    // Some are what people write.
+    assert!(read(&format!("a: &a {long}\nb: [{}]\n", "*a, ".repeat(100)))[0].is_ok());
+    // An anchor that no alias names costs nothing.
+    let nested = format!("{}\"\\x41{long}\"{}\n", "&a [".repeat(100), "]".repeat(100));
+    assert!(read(&nested)[0].is_ok());
+}
+
+#[test]
+fn the_documents_of_a_text_share_what_aliases_may_copy() {
+    let limits = Limits { alias_bytes: 3_000, ..Limits::default() };
+    let document = format!("a: &a {}\nb: *a\n", "y".repeat(900));
+    let found = read_with(&vec![document; 5].join("---\n"), &limits);
+    assert_eq!(found.iter().filter(|result| result.is_ok()).count(), 3);
+    assert_eq!(found[3], Err((SyntaxErrorKind::Limit, 11, 4)));
+}
+
+#[test]
 fn aliases_do_not_get_around_the_depth() {
     let mut text = format!("a0: &a0 {}{}\n", "[".repeat(60), "]".repeat(60));
     for level in 1..=40 {
@@ -355,7 +384,8 @@ fn deep_nesting_is_refused() {
 
 #[test]
 fn limits_hold() {
-    let limits = Limits { nodes: 5, alias_nodes: 2, documents: 3, depth: 2, stretch: 30 };
+    let limits =
+        Limits { nodes: 5, alias_nodes: 2, documents: 3, depth: 2, stretch: 30, ..Limits::default() };
     let kinds = |text: &str| {
         read_with(text, &limits)
             .into_iter()

@@ -33,7 +33,7 @@ use crate::kernel::watch::Watch;
 use crate::kernel::{Connection, Counts, InForce, Kernel, KernelError, conntrack, counters, listing};
 use crate::patch::Patch;
 use crate::program::Program;
-use crate::text::TABLE;
+use crate::text::{GUARD, TABLE};
 
 use self::talk::ToldBy;
 
@@ -217,6 +217,10 @@ impl Kernel for Linux {
 
     fn drop_guard(&mut self) -> Result<(), KernelError> {
         self.unload_guard()
+    }
+
+    fn has_guard(&mut self) -> Result<bool, KernelError> {
+        self.exists(GUARD)
     }
 
     fn tidy(&mut self) -> Result<(), KernelError> {

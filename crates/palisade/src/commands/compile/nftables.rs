@@ -6,15 +6,16 @@ use palisade_engine::Engine;
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::snapshot::Snapshot;
 use palisade_nftables::compile::compile;
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
 
 use super::super::{UNANSWERED, YES};
 use super::refused;
 use crate::Outcome;
 use crate::cli::{ColorChoice, CompileArgs};
 use crate::input;
-use crate::print::style::Look;
-use crate::print::text::documents::nft_program;
-use crate::print::text::{NL, Text};
+use crate::print::documents::nft_program;
+use crate::print::output::StreamLook;
 
 pub fn run(arguments: &CompileArgs, color: ColorChoice) -> Outcome {
     let look = Look::stderr(color);

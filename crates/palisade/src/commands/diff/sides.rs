@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use palisade_report::text::{NL, Text};
+
 use crate::cli::DiffArgs;
 use crate::input::{self, Input, git};
-use crate::print::text::{NL, Text};
 
 /// One side: what it is called, and what was read.
 pub struct Side {
@@ -94,7 +95,7 @@ fn applied(arguments: &DiffArgs) -> Result<[Side; 2], Text> {
     let (before, mut after) = (input::read(&paths), input::read(&paths));
     let own = after.sources.len();
     after.add(&arguments.with);
-    if after.sources.len() == own && !after.unreadable {
+    if after.sources.len() == own && !after.is_incomplete() {
         return Err(text!("no manifests in {}", input::describe(&arguments.with)));
     }
     let added = after.sources[own..].iter().map(|source| source.name().to_string()).collect();

@@ -7,6 +7,9 @@ use palisade_nftables::compile::live::Live;
 use palisade_nftables::kernel::{Kernel, KernelError, Linux};
 use palisade_nftables::patch::Patch;
 use palisade_nftables::program::Program;
+use palisade_report::diagnostics::plural;
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
 
 use super::super::changes::{self, Changes};
 use super::super::{NO, YES};
@@ -15,10 +18,8 @@ use super::world::{self, World};
 use crate::Outcome;
 use crate::cli::{ColorChoice, EnforceArgs};
 use crate::input;
-use crate::print::diagnostics::plural;
-use crate::print::style::Look;
-use crate::print::text::documents::{nft_patch, nft_program};
-use crate::print::text::{NL, Text};
+use crate::print::documents::{nft_patch, nft_program};
+use crate::print::output::StreamLook;
 
 /// What is in force now, as far as that is known.
 struct Now {

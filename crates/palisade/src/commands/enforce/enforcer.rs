@@ -9,6 +9,8 @@ use palisade_agent::state::{State, now};
 use palisade_agent::watch::Watch;
 use palisade_agent::{Done, Enforcement, Remembered, Wrote};
 use palisade_nftables::kernel::Linux;
+use palisade_report::diagnostics::plural;
+use palisade_report::text::Text;
 
 use super::super::reservations::reservations;
 use super::files::{Files, Manifests};
@@ -17,8 +19,6 @@ use super::said::Said;
 use super::world::{self, Step, World};
 use crate::cli::{ColorChoice, EnforceArgs};
 use crate::input::{self, Input};
-use crate::print::diagnostics::plural;
-use crate::print::text::Text;
 use crate::print::time::seconds;
 
 pub use self::record::elements_digest;

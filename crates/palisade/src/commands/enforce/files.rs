@@ -15,13 +15,11 @@ use palisade_dialects::source::Limits;
 use palisade_dialects::source::tree::Source;
 use palisade_dialects::thorium::Reading;
 use palisade_dialects::world::World;
-use palisade_model::cluster::Machine;
 use palisade_model::diagnostic::Diagnostic;
-use palisade_model::snapshot::Objects;
+use palisade_report::text::Text;
 
 use super::super::reservations::is_unfit;
 use crate::input::Input;
-use crate::print::text::Text;
 
 /// The texts of some paths.
 #[derive(Debug)]
@@ -51,9 +49,7 @@ pub struct Manifests {
     /// The texts, by name.
     pub sources: Vec<Arc<Source>>,
     /// Their objects.
-    pub objects: Objects,
-    /// The machines among them.
-    pub machines: Vec<Machine>,
+    pub world: World,
     /// What is odd about them.
     pub found: Vec<Diagnostic>,
 }
@@ -115,10 +111,10 @@ impl Files {
                 .filter_map(|finding| finding.location.as_ref())
                 .map(|at| Arc::clone(&at.file))
                 .collect();
-            let texts = crate::print::diagnostics::texts(&manifests.sources);
-            let plain = crate::print::style::Look { color: false, width: 116 };
+            let texts = palisade_report::diagnostics::texts(&manifests.sources);
+            let plain = palisade_report::style::Look { color: false, width: 116 };
             look.problems.extend(
-                unfit.iter().map(|finding| crate::print::diagnostics::render(finding, &texts, plain)),
+                unfit.iter().map(|finding| palisade_report::diagnostics::render(finding, &texts, plain)),
             );
             let mut other = false;
             for name in names.iter().filter(|_| self.begun) {
@@ -214,7 +210,7 @@ impl Files {
             return manifests(sources.into_iter(), self.thorium);
         }
         let (mut world, mut found) = (World::default(), Vec::new());
-        world.thorium = self.thorium;
+        world.read_thorium_as(self.thorium);
         for file in &mut read {
             found.extend(file.found.iter().cloned());
             for object in &file.objects {
@@ -258,15 +254,14 @@ impl FileObjects {
 impl Manifests {
     fn of(world: World, sources: Vec<Arc<Source>>, mut found: Vec<Diagnostic>) -> Manifests {
         found.extend(world.review());
-        let machines = world.machines();
-        Manifests { sources, objects: world.into_objects(), machines, found }
+        Manifests { sources, world, found }
     }
 }
 
 /// What these texts say together.
 pub fn manifests<'s>(sources: impl Iterator<Item = &'s Arc<Source>>, thorium: Reading) -> Manifests {
     let (mut world, mut found) = (World::default(), Vec::new());
-    world.thorium = thorium;
+    world.read_thorium_as(thorium);
     let sources: Vec<Arc<Source>> = sources.cloned().collect();
     for source in &sources {
         load(source, &Limits::default(), &mut world, &mut found);

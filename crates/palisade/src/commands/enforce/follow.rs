@@ -14,6 +14,7 @@ use palisade_agent::metrics::serve::Scrapes;
 use palisade_agent::state::State;
 use palisade_agent::watch::{Survey, Watch};
 use palisade_nftables::kernel::Linux;
+use palisade_report::text::{NL, Text};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::super::{NO, UNANSWERED, YES};
@@ -21,7 +22,6 @@ use super::enforcer::Enforcer;
 use crate::Outcome;
 use crate::cli::{ColorChoice, EnforceArgs};
 use crate::input;
-use crate::print::text::{NL, Text};
 
 /// How long nothing more must be saved before files are read, and how long that may take.
 const STILL: Duration = Duration::from_millis(4);

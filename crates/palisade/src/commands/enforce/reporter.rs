@@ -16,10 +16,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync
 use std::time::{Duration, Instant};
 
 use palisade_model::snapshot::Objects;
+use palisade_report::diagnostics::plural;
 
 use super::super::changes::{Changes, between};
 use super::said::Said;
-use crate::print::diagnostics::plural;
 use crate::print::time::{clock, seconds};
 
 /// Compares the present state with the one that was last reported, and prints a line for it.

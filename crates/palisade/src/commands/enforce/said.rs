@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
+
 use crate::cli::ColorChoice;
-use crate::print::style::Look;
-use crate::print::text::output::Stream;
-use crate::print::text::{NL, Text};
+use crate::print::output::{Stream, StreamLook};
 use crate::print::time::clock;
 
 /// What has been said.

@@ -2,18 +2,19 @@
 
 use std::path::Path;
 
-use palisade_agent::lock::Lock;
+use palisade_agent::lock::{Alone, Lock};
 use palisade_agent::state::{State, StateError, digest};
 use palisade_nftables::kernel::{Counts, InForce, Kernel, KernelError, Linux};
+use palisade_report::json;
+use palisade_report::style::Look;
+use palisade_report::text::Text;
 
 use super::super::{NO, YES};
 use super::enforcer::elements_digest;
 use crate::Outcome;
 use crate::cli::{ColorChoice, EnforceOutput, EnforceStatusArgs};
-use crate::print::enforce::{self as printer, File, Rule, Status, Table};
-use crate::print::json;
-use crate::print::style::Look;
-use crate::print::text::Text;
+use crate::print::enforce::{self as printer, File, Guard, GuardOwner, Rule, Status, Table};
+use crate::print::output::StreamLook;
 use crate::print::time::moment;
 
 pub fn run(arguments: &EnforceStatusArgs, color: ColorChoice) -> Result<Outcome, Text> {
@@ -33,7 +34,8 @@ pub fn run(arguments: &EnforceStatusArgs, color: ColorChoice) -> Result<Outcome,
         Err(error) => Err(error.to_string()),
     };
     let counts = kernel.counts().unwrap_or_default();
-    let status = status(state.as_ref(), holder, found, &counts);
+    let guard = guard(&mut kernel, holder.as_deref());
+    let status = status(state.as_ref(), holder, found, guard, &counts);
     let code = if status.is_good() { YES } else { NO };
     let out = match arguments.output {
         EnforceOutput::Text => printer::status(&status, Look::stdout(color)),
@@ -42,19 +44,41 @@ pub fn run(arguments: &EnforceStatusArgs, color: ColorChoice) -> Result<Outcome,
     Ok(Outcome { out, err: Text::new(), code })
 }
 
+/// Whether there is a guard, and whose it is. Only an enforcer that is running makes changes, so any other was killed.
+fn guard(kernel: &mut Linux, holder: Option<&str>) -> Result<Option<Guard>, String> {
+    let has_guard = |kernel: &mut Linux| kernel.has_guard().map_err(|error| error.to_string());
+    if !has_guard(kernel)? {
+        return Ok(None);
+    }
+    let (owner, process) = match (holder, Alone::holder()) {
+        (Some(process), _) => (GuardOwner::Enforcer, process.parse().ok()),
+        (None, Some(process)) => (GuardOwner::OtherEnforcer, process.parse().ok()),
+        (None, None) => (GuardOwner::LeftBehind, None),
+    };
+    // Its enforcer may have ended between.
+    let is_there = owner != GuardOwner::LeftBehind || has_guard(kernel)?;
+    Ok(is_there.then_some(Guard { owner, process }))
+}
+
 fn status(
     state: Option<&State>,
     process: Option<String>,
     found: Result<Option<InForce>, String>,
+    guard: Result<Option<Guard>, String>,
     counts: &Counts,
 ) -> Status {
     let table = table(state, &found);
     let mut trouble = state.map(|state| state.trouble.clone()).unwrap_or_default();
     trouble.extend(found.err());
+    let guard = guard.unwrap_or_else(|error| {
+        trouble.push(error);
+        None
+    });
     let mut status = Status {
         running: process.is_some(),
         process: process.and_then(|process| process.parse().ok()),
         table,
+        guard,
         node: None,
         since: None,
         changed: None,

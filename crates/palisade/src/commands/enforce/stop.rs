@@ -7,22 +7,23 @@ use palisade_agent::state::State;
 use palisade_dialects::thorium::Reading;
 use palisade_model::snapshot::Objects;
 use palisade_nftables::kernel::{Kernel, KernelError, Linux};
-use palisade_nftables::text::TABLE;
+use palisade_nftables::text::{GUARD, TABLE};
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
 
 use super::super::{NO, YES, changes};
 use super::world::{self, World};
 use crate::Outcome;
 use crate::cli::{ColorChoice, EnforceStopArgs};
-use crate::print::style::Look;
-use crate::print::text::output::Stream;
-use crate::print::text::{NL, Text};
+use crate::print::output::{Stream, StreamLook};
 
 pub fn run(arguments: &EnforceStopArgs, color: ColorChoice) -> Result<Outcome, Text> {
     let folder = &arguments.state.folder;
     let state = State::read(folder).map_err(|error| error.to_string())?;
     let mut kernel = Linux::new();
     let there = kernel.read().map_err(words)?.is_some();
-    if !there {
+    // One that was killed during a change may have left its guard alone, which goes on refusing.
+    if !there && !kernel.has_guard().map_err(words)? {
         let _ = State::forget(folder);
         return Ok(Outcome { out: Text::own("nothing is in force here\n"), err: Text::new(), code: YES });
     }
@@ -48,7 +49,8 @@ pub fn run(arguments: &EnforceStopArgs, color: ColorChoice) -> Result<Outcome, T
     };
     drop((lock, alone));
     let opens = asked.unwrap_or_else(|| opens(state.as_ref()));
-    let out = text!("table inet {TABLE} is removed: no policy is in force here any more; {opens}{NL}");
+    let table = if there { TABLE } else { GUARD };
+    let out = text!("table inet {table} is removed: no policy is in force here any more; {opens}{NL}");
     Ok(Outcome { out, err, code: YES })
 }
 

@@ -8,12 +8,14 @@ use palisade_agent::machine::network::{Ip, NetworkError};
 use palisade_agent::machine::{Finder, Place};
 use palisade_agent::source::Source as Origin;
 use palisade_agent::state::{FileState, PodState, State, VERSION, digest};
+use palisade_dialects::object::Loaded;
 use palisade_dialects::source::tree::Source;
 use palisade_dialects::thorium::Reading;
+use palisade_engine::Engine;
 use palisade_engine::delta::Delta;
 use palisade_engine::view::View;
-use palisade_engine::{Engine, Key};
-use palisade_model::snapshot::{Objects, Snapshot};
+use palisade_model::cluster::{Machine, Node, Pod};
+use palisade_model::snapshot::Objects;
 
 use super::files::{Manifests, manifests};
 
@@ -21,8 +23,11 @@ use super::files::{Manifests, manifests};
 #[derive(Debug)]
 pub struct World {
     finder: Finder<Ip>,
+    /// The objects of the manifests with this machine in them, as the engine has them.
+    followed: palisade_dialects::world::World,
     engine: Engine,
-    known: BTreeSet<Key>,
+    /// Whether the engine has a world, so that the next one is a change of it.
+    begun: bool,
     view: View,
     objects: Arc<Objects>,
     /// Where everything is.
@@ -48,8 +53,9 @@ impl World {
     pub fn new(node: Option<&str>) -> World {
         World {
             finder: Finder::new(Ip, Origin::Files, node),
+            followed: palisade_dialects::world::World::default(),
             engine: Engine::default(),
-            known: BTreeSet::new(),
+            begun: false,
             view: View::default(),
             objects: Arc::default(),
             place: Place::default(),
@@ -70,19 +76,24 @@ impl World {
     /// Takes what the manifests say now, and how the machine is now; or says why that cannot be meant: rules that nobody takes out of
     /// force on purpose stay.
     pub fn take(&mut self, manifests: &Manifests) -> Result<Step, String> {
-        let mut objects = manifests.objects.clone();
-        self.check_node(&objects, manifests)?;
-        let place =
-            self.finder.place(&mut objects, &manifests.machines).map_err(|error| error.to_string())?;
+        let (mut objects, machines) = (manifests.world.objects(), manifests.world.machines());
+        self.check_node(&objects, &machines)?;
+        let (pods, nodes) = (objects.pods.clone(), objects.nodes.clone());
+        let place = self.finder.place(&mut objects, &machines).map_err(|error| error.to_string())?;
         self.continuity.check(&place).map_err(|error| error.to_string())?;
         if let Some(error) = place.errors.first() {
             return Err(error.clone());
         }
         self.continuity.remember(&place.node, &place.pods);
-        let snapshot = Snapshot::new(objects.clone());
-        let (known, deltas) = self.engine.relist(&self.known, &objects, &snapshot);
-        let same = !self.known.is_empty() && place.node == self.place.node;
-        (self.known, self.place, self.objects) = (known, place, Arc::new(objects));
+        let placed = placed((&pods, &nodes), &objects);
+        self.followed.read_thorium_as(manifests.world.thorium_reading());
+        // Only the objects of files that changed, and pods that moved, are events.
+        let events = self.followed.reset(manifests.world.iter().chain(&placed));
+        let deltas = events.into_iter().map(|event| self.engine.apply(event));
+        let deltas: Vec<Delta> = deltas.filter(|delta| !delta.changes.is_empty()).collect();
+        self.engine.tidy();
+        let same = std::mem::replace(&mut self.begun, true) && place.node == self.place.node;
+        (self.place, self.objects) = (place, Arc::new(objects));
         let node = self.place.node.as_str();
         let mut parts = Vec::with_capacity(deltas.len());
         let followed = same
@@ -101,10 +112,10 @@ impl World {
     }
 
     /// A node that somebody asks for is one that the manifests know, if they know any.
-    fn check_node(&self, objects: &Objects, manifests: &Manifests) -> Result<(), String> {
+    fn check_node(&self, objects: &Objects, machines: &[Machine]) -> Result<(), String> {
         let Some(asked) = &self.asked else { return Ok(()) };
         let nodes = objects.nodes.iter().map(|node| node.name.as_str());
-        let machines = manifests.machines.iter().map(|machine| machine.name.as_str());
+        let machines = machines.iter().map(|machine| machine.name.as_str());
         let pods = objects.pods.iter().filter_map(|pod| pod.node.as_deref());
         let known: BTreeSet<&str> = nodes.chain(machines).chain(pods).collect();
         if known.is_empty() || known.contains(asked.as_str()) {
@@ -145,6 +156,17 @@ impl World {
     }
 }
 
+/// Returns the pods and nodes that are different from the written ones, or exist only, because this machine was placed among
+/// the objects.
+fn placed((pods, nodes): (&[Pod], &[Node]), placed: &Objects) -> Vec<Loaded> {
+    // Placing changes objects where they are, and adds others behind them.
+    let other_pods = placed.pods.iter().enumerate().filter(|(index, pod)| pods.get(*index) != Some(*pod));
+    let other_nodes =
+        placed.nodes.iter().enumerate().filter(|(index, node)| nodes.get(*index) != Some(*node));
+    let other_pods = other_pods.map(|(_, pod)| Loaded::from(pod.clone()));
+    other_pods.chain(other_nodes.map(|(_, node)| Loaded::from(node.clone()))).collect()
+}
+
 /// The texts that a state remembers.
 pub fn texts(state: &State) -> impl Iterator<Item = (String, String)> {
     state.files.iter().map(|file| (file.name.clone(), file.text.clone()))
@@ -176,3 +198,6 @@ pub fn state(manifests: &Manifests, place: &Place, paths: &[String]) -> State {
         ..State::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

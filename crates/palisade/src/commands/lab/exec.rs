@@ -6,10 +6,10 @@ use std::process::Command;
 use palisade_lab::clean::Kept;
 use palisade_lab::namespace;
 use palisade_model::nearest::nearest;
+use palisade_report::text::{NL, Text};
 
 use crate::Outcome;
 use crate::cli::LabExecArgs;
-use crate::print::text::{NL, Text};
 
 pub fn run(arguments: &LabExecArgs) -> Result<Outcome, Text> {
     let all = Kept::all();

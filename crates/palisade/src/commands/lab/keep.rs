@@ -9,13 +9,13 @@ use palisade_lab::Lab;
 use palisade_lab::clean::Kept;
 use palisade_lab::matrix::Matrix;
 use palisade_lab::place::Placed;
+use palisade_report::style::Look;
+use palisade_report::text::{NL, Text};
 
 use super::super::changes::{Changes, between};
 use super::{print_now, words, world};
 use crate::cli::LabArgs;
 use crate::input;
-use crate::print::style::Look;
-use crate::print::text::{NL, Text};
 use crate::print::time::{clock, seconds};
 
 /// How often to look at the manifests.

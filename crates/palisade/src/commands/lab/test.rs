@@ -5,23 +5,23 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use palisade_analysis::policy_test::Settings;
-use palisade_analysis::policy_test::packets::{Packets, Sent, run_packets};
 use palisade_lab::place::Placed;
 use palisade_lab::{Lab, Measured};
 use palisade_model::flow::{Flow, Who};
 use palisade_model::snapshot::Objects;
+use palisade_policytest::Settings;
+use palisade_policytest::packets::{Packets, Sent, run_packets};
+use palisade_report::json;
+use palisade_report::style::Look;
+use palisade_report::text::Text;
 
 use super::{Progress, interrupts};
 use crate::Outcome;
 use crate::cli::{ColorChoice, LabOutput, LabTestArgs};
 use crate::commands::{NO, UNANSWERED, YES};
 use crate::input::{self, Beside};
-use crate::print::json;
 use crate::print::lab::{PacketTests, packet_tests};
-use crate::print::style::Look;
-use crate::print::text::Text;
-use crate::print::text::output::Cursor;
+use crate::print::output::{Cursor, StreamLook};
 
 pub fn run(arguments: &LabTestArgs, color: ColorChoice) -> Result<Outcome, Text> {
     let mut input = input::read(&arguments.paths);

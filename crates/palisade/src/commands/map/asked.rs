@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::print::text::{NL, Text};
 use palisade_analysis::map::{INGRESS_CONTROLLER, Map, Workload};
 use palisade_model::nearest::nearest;
 use palisade_model::traffic::{Protocol, Traffic};
+use palisade_report::text::{NL, Text};
 
 pub fn traffic(text: &str) -> Result<Traffic, Text> {
     let traffic: Traffic = text.parse().map_err(|error| text!("--port {text}: {error}"))?;

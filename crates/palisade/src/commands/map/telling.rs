@@ -9,13 +9,13 @@ use palisade_analysis::map::why::Why;
 use palisade_analysis::map::{Entry, Map, NodeRow, Peer, Row, Select, connections};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
-use palisade_analysis::reach::traffic_set::{TrafficId, Traffics};
+use palisade_analysis::reach::traffics::{TrafficId, Traffics};
 use palisade_model::policy::Direction;
+use palisade_report::map::{End, Facts, Line, Printer, Said, Summary};
+use palisade_report::text::Text;
 
-use crate::print::map::{End, Facts, Line, Printer, Said, Summary};
+use crate::print::output::Buffered;
 use crate::print::progress::Progress;
-use crate::print::text::Text;
-use crate::print::text::output::Buffered;
 
 /// So many reasons at most are remembered.
 const REMEMBERED: usize = 1 << 18;

@@ -40,7 +40,7 @@ fn nobody(_: &Path) -> bool {
 }
 
 fn policies(look: &Look) -> Option<usize> {
-    look.manifests.as_ref().map(|manifests| manifests.objects.policies.len())
+    look.manifests.as_ref().map(|manifests| manifests.world.objects().policies.len())
 }
 
 #[test]
@@ -129,11 +129,16 @@ fn an_object_in_two_files_is_said_and_the_later_file_counts() {
     folder.write("b.yaml", &CLOSED.replace("Ingress", "Egress"));
     let mut files = folder.files();
     let manifests = files.look(folder.read(), &nobody).manifests.unwrap();
-    assert_eq!((manifests.objects.policies.len(), manifests.found.len()), (1, 1), "{:?}", manifests.found);
+    assert_eq!(
+        (manifests.world.objects().policies.len(), manifests.found.len()),
+        (1, 1),
+        "{:?}",
+        manifests.found
+    );
     assert_eq!(manifests.found[0].code.id, "S0012");
     fs::remove_file(folder.0.join("b.yaml")).unwrap();
     let manifests = files.look(folder.read(), &nobody).manifests.unwrap();
-    assert_eq!((manifests.objects.policies.len(), manifests.found.len()), (1, 0));
+    assert_eq!((manifests.world.objects().policies.len(), manifests.found.len()), (1, 0));
 }
 
 #[test]

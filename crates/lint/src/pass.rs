@@ -1,0 +1,67 @@
+//! Pass rules with nothing behind them.
+
+use palisade_analysis::reach::traffics::Traffics;
+use palisade_analysis::reach::{Decider, RuleAt};
+use palisade_model::diagnostic::{Code, Diagnostic, Severity};
+use palisade_model::policy::Action;
+use palisade_model::snapshot::Stage;
+
+use super::about_rule;
+use super::decisions::{Decisions, Facts};
+
+/// The code.
+pub static LEADS_NOWHERE: Code = Code {
+    id: "L0125",
+    severity: Severity::Warning,
+    title: "a Pass rule that leads nowhere",
+    explanation: "Pass leaves a decision to what comes behind the tiers: the NetworkPolicies of the namespace, or else the baseline. For every connection that this rule passes there is neither: no NetworkPolicy isolates the pod, and no baseline rule is about it. So this side allows all of it, and nobody decided that; the connection that is named as an example is one that the other side allows, too. A pod behind a NetworkPolicy, now or later, would get another answer. Write Allow if that is what is meant; else add the NetworkPolicies, or a baseline rule, that the rule counts on.",
+};
+
+pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) {
+    let passes = |at: &RuleAt, facts: &Facts| {
+        facts.decisive.is_some()
+            && facts.is_met
+            && decisions.rule(*at).1.action == Action::Pass
+            && decisions.is_plain(*at)
+            && decisions.is_by_itself(*at)
+    };
+    let all = decisions.rules.iter().filter(|(at, facts)| passes(at, facts));
+    let all: Vec<(RuleAt, Vec<u32>)> = all.map(|(at, facts)| (*at, facts.met.clone())).collect();
+    for (at, places) in all {
+        let mut example = None;
+        let leads_somewhere = places.into_iter().any(|place| {
+            if !decisions.affords(place) {
+                return true;
+            }
+            let (_, decided) = decisions.decide(place, |_| false);
+            let own = decided.iter().position(|(_, rule, _)| *rule == Some(at));
+            let Some(own) = own else { return false };
+            let passed = decided[own].2;
+            if example.is_none() {
+                example = decisions.open_flow(place, passed);
+            }
+            decided[own + 1..].iter().any(|(decider, rule, part)| {
+                let behind = match (decider, rule) {
+                    (Decider::Isolation, _) => true,
+                    (Decider::Nobody, _) | (_, None) => false,
+                    (_, Some(rule)) => decisions.stage(*rule).is_none_or(|stage| stage > Stage::Tiers),
+                };
+                // In the stage of the rule itself, nobody else decides about what it passed.
+                let same = rule.is_some_and(|rule| decisions.stage(rule) == decisions.stage(at));
+                behind && !same && decisions.cells.traffics.intersection(*part, passed) != Traffics::EMPTY
+            })
+        });
+        if leads_somewhere {
+            continue;
+        }
+        let (policy, rule) = decisions.rule(at);
+        let example = example.map(|flow| format!(", e.g. {flow}")).unwrap_or_default();
+        let message = format!(
+            "the rule passes, and no NetworkPolicy or baseline rule is behind it: all of its {} is allowed{example}",
+            rule.direction
+        );
+        let help = "write Allow if that is meant, or add what the rule counts on: NetworkPolicies for these pods, or a baseline rule";
+        found.push(about_rule(&LEADS_NOWHERE, policy, rule, "", message).help(help));
+        decisions.reported.insert(at);
+    }
+}

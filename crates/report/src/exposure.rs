@@ -1,0 +1,188 @@
+//! What workloads do with pods that do not exist yet and with the outside, for people and for programs.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use palisade_analysis::exposure::Exposed;
+use palisade_analysis::map::{Map, WorkloadName, connections};
+use palisade_analysis::reach::cells::Cells;
+use palisade_analysis::reach::traffics::{TrafficId, Traffics};
+use palisade_analysis::space::Witness;
+use palisade_model::label::Labels;
+use palisade_model::policy::Direction;
+use palisade_model::snapshot::Snapshot;
+use serde::Serialize;
+
+use super::caveats;
+use super::json::Diagnostic;
+use super::peers::{Allowed, Range, Workload, outside};
+use super::style::Look;
+use crate::text::{NL, Text};
+
+/// All of it, in JSON.
+#[derive(Debug, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Document {
+    #[allow(missing_docs, reason = "a comment would be a description in docs/schemas")]
+    pub exposure: Vec<Row>,
+    /// What of the input makes the answer less sure: errors, and what was left out or read as something else.
+    pub input_problems: Vec<Diagnostic>,
+}
+
+/// One workload in one direction.
+#[derive(Debug, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Row {
+    workload: Workload,
+    direction: &'static str,
+    /// Whether any policy applies to any of its pods in this direction.
+    protected: bool,
+    /// Pods that do not exist yet: every one of them is in exactly one of these.
+    pods: Vec<Pods>,
+    /// Addresses outside; those that get nothing are left out.
+    outside: Vec<Addresses>,
+    /// Whether selections combine in more ways than are told apart: `pods` is empty then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    too_many: bool,
+    /// Rules that depend on more than addresses and ports: on names whose addresses are not known, or on layer 7.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+}
+
+/// Pods that get the same.
+#[derive(Debug, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+struct Pods {
+    /// Who they are, in words.
+    who: String,
+    /// One of them, as plain as it can be.
+    example: Example,
+    /// What some pods of the workload accept from them, or send them.
+    allowed: Allowed,
+    /// `false` where pods of the workload are not alike, and `allowed` is what some of them do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uniform: Option<bool>,
+}
+
+/// A pod that does not exist.
+#[derive(Debug, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct Example {
+    namespace: String,
+    namespace_labels: BTreeMap<String, String>,
+    labels: BTreeMap<String, String>,
+    service_account: String,
+}
+
+/// Addresses that get the same.
+#[derive(Debug, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+struct Addresses {
+    range: Range,
+    /// What some pods of the workload accept from them, or send them.
+    allowed: Allowed,
+    /// `false` where pods of the workload are not alike, and `allowed` is what some of them do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uniform: Option<bool>,
+}
+
+/// What some pods do, and whether all of them do it.
+type Gets = (TrafficId, bool);
+
+// === impl Row ===
+
+impl Row {
+    /// What a workload does in one direction.
+    pub fn new(map: &Map<'_>, exposed: &Exposed, cells: &Cells) -> Self {
+        let allowed = |traffic: TrafficId| Allowed::from(&connections(traffic, cells));
+        let said = |uniform: bool| (!uniform).then_some(false);
+        let pods = exposed.pods.as_ref().map(Vec::as_slice).unwrap_or_default().iter();
+        let addresses = exposed.outside.iter();
+        Row {
+            workload: Workload::from(&map.workloads[exposed.workload].name),
+            direction: exposed.direction.as_str(),
+            protected: exposed.protected,
+            pods: pods
+                .map(|one| Pods {
+                    who: one.who.clone(),
+                    example: Example::from(&one.example),
+                    allowed: allowed(one.gets),
+                    uniform: said(one.uniform),
+                })
+                .collect(),
+            outside: addresses
+                .map(|one| Addresses {
+                    range: Range { from: one.first, to: one.last },
+                    allowed: allowed(one.gets),
+                    uniform: said(one.uniform),
+                })
+                .collect(),
+            too_many: exposed.pods.is_err(),
+            notes: exposed.caveats.iter().map(|caveat| caveats::words(map.snapshot, caveat)).collect(),
+        }
+    }
+}
+
+impl From<&Witness> for Example {
+    fn from(witness: &Witness) -> Self {
+        let labels =
+            |labels: &Labels| labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        Example {
+            namespace: witness.namespace.name.to_string(),
+            namespace_labels: labels(&witness.namespace.labels),
+            labels: labels(&witness.labels),
+            service_account: witness.account.to_string(),
+        }
+    }
+}
+
+/// The line above what is said about a workload.
+pub fn heading(name: &WorkloadName, look: Look) -> Text {
+    text!("{} {}{NL}", look.strong(name), look.quiet(format_args!("({})", name.kind)))
+}
+
+/// What a workload does in one direction, a line for each sort of other end.
+pub fn text(snapshot: &Snapshot, exposed: &Exposed, cells: &Cells, look: Look) -> Text {
+    let mut out = Text::new();
+    let (verb, end) = match exposed.direction {
+        Direction::Ingress => ("accepts", "from"),
+        Direction::Egress => ("sends", "to"),
+    };
+    if !exposed.protected {
+        write_line!(out, "  {verb} all {end} anybody   {}", look.warning("no policy applies"));
+        return out;
+    }
+    let said = |traffic: TrafficId, uniform: bool| {
+        let some = if uniform { "" } else { " (some pods)" };
+        format!("{}{some}", connections(traffic, cells))
+    };
+    let mut lines: Vec<(String, String)> = Vec::new();
+    match &exposed.pods {
+        Ok(pods) => lines.extend(pods.iter().map(|one| (said(one.gets, one.uniform), one.who.clone()))),
+        Err(_) => {
+            lines.push(("?".to_owned(), "pods: selections combine in too many ways to tell".to_owned()));
+        }
+    }
+    let mut ranges: Vec<(Gets, Vec<(IpAddr, IpAddr)>)> = Vec::new();
+    for one in &exposed.outside {
+        let (gets, range) = ((one.gets, one.uniform), (one.first, one.last));
+        match ranges.iter_mut().find(|(known, _)| *known == gets) {
+            Some((_, list)) => list.push(range),
+            None => ranges.push((gets, vec![range])),
+        }
+    }
+    if ranges.is_empty() {
+        lines.push((said(Traffics::EMPTY, true), "addresses outside".to_owned()));
+    }
+    lines.extend(ranges.into_iter().map(|((gets, uniform), list)| (said(gets, uniform), outside(&list))));
+    let width = lines.iter().map(|(what, _)| what.chars().count()).max().unwrap_or(0).min(40);
+    for (what, who) in lines {
+        let pad = " ".repeat(width.saturating_sub(what.chars().count()));
+        write_line!(out, "  {verb} {what}{pad}  {end} {who}");
+    }
+    out.push(&caveats::notes(snapshot, &exposed.caveats, 2, look));
+    out
+}

@@ -1,0 +1,73 @@
+//! Test results for people: a line a case, and under a failing one what led there.
+
+use palisade_policytest::{Failure, Report};
+
+use super::diagnostics::{Texts, plural, render};
+use super::explain::explanation;
+use super::style::Look;
+use crate::text::{NL, Text};
+
+/// The whole report.
+pub fn report(report: &Report, texts: &Texts<'_>, quiet: bool, look: Look) -> Text {
+    let mut out = Text::new();
+    for case in &report.cases {
+        let name =
+            if case.test.is_empty() { case.name.clone() } else { format!("{}: {}", case.test, case.name) };
+        if case.failures.is_empty() {
+            if !quiet {
+                let flows = if case.flows > 1 {
+                    format!("  ({})", plural(case.flows, "flow"))
+                } else {
+                    String::new()
+                };
+                write_line!(out, "{}   {name}{}", look.good("ok"), look.quiet(&flows));
+            }
+        } else {
+            write_line!(out, "{} {name}   {}", look.bad("FAIL"), look.quiet(&case.at));
+        }
+        if !case.failures.is_empty() || !quiet {
+            for note in &case.notes {
+                let subject = note.subject.as_ref().map(|subject| format!("{subject}: ")).unwrap_or_default();
+                let at = note.location.as_ref().map(|at| format!("   {at}")).unwrap_or_default();
+                write_line!(
+                    out,
+                    "     {} {subject}{}{}",
+                    look.warning("note:"),
+                    note.message,
+                    look.quiet(&at)
+                );
+            }
+        }
+        for failure in &case.failures {
+            out.push(&failure_line(failure, look));
+            let narrow = Look { width: look.width.saturating_sub(7), ..look };
+            for line in detail(failure, narrow, texts).lines() {
+                write_line!(out, "{}{line}", if line.is_empty() { "" } else { "       " });
+            }
+        }
+    }
+    for diagnostic in &report.unreadable {
+        out.push(&render(diagnostic, texts, look));
+    }
+    write_line!(out, "{} passed, {} failed", report.passed(), report.failed());
+    out
+}
+
+/// What led to a failure: the trace of a flow, the errors of a request.
+pub fn detail(failure: &Failure, look: Look, texts: &Texts<'_>) -> Text {
+    if let Some((snapshot, evaluation)) = &failure.evaluation {
+        return explanation(snapshot, evaluation, look, false);
+    }
+    failure.diagnostics.iter().map(|diagnostic| render(diagnostic, texts, look)).collect()
+}
+
+/// What did not hold, in a line.
+pub fn failure_line(failure: &Failure, look: Look) -> Text {
+    text!(
+        "     {}   expected {}, got {}   {}{NL}",
+        look.strong(&failure.subject),
+        look.good(&failure.expected),
+        look.bad(&failure.got),
+        look.quiet(&failure.at)
+    )
+}

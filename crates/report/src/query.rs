@@ -1,0 +1,175 @@
+//! Answers to queries, for people and for programs.
+
+use std::fmt::Write;
+
+use palisade_analysis::map::connections;
+use palisade_analysis::query::{Answer, Must, Query};
+use palisade_analysis::reach::cells::Cells;
+use palisade_analysis::reach::traffics::{TrafficId, Traffics};
+use palisade_model::snapshot::Snapshot;
+use serde::Serialize;
+
+use super::caveats;
+use super::diagnostics::plural;
+use super::json::{Diagnostic, Explanation};
+use super::peers::Allowed;
+use super::style::Look;
+use crate::text::{NL, Text};
+
+/// Everything that was asked, in JSON.
+#[derive(Debug, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Document {
+    /// Whether all that must hold does; `false` also where a query has no answer.
+    pub holds: bool,
+    #[allow(missing_docs, reason = "a comment would be a description in docs/schemas")]
+    pub queries: Vec<Said>,
+    /// What came of `--within` and `--equals`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub compared: Vec<Compared>,
+    /// What of the input makes the answer less sure: errors, and what was left out or read as something else.
+    pub input_problems: Vec<Diagnostic>,
+}
+
+/// One query.
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Said {
+    #[allow(missing_docs, reason = "a comment would be a description in docs/schemas")]
+    pub query: String,
+    /// Why it has no answer; there is nothing else then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Whether what must hold does; nothing where nothing must.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holds: Option<bool>,
+    /// How many pairs of endpoints it is about, over each family of addresses that both have. Addresses outside that no
+    /// policy tells apart are one endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<usize>,
+    /// What some pair may do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub some: Option<Allowed>,
+    /// What every pair may do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every: Option<Allowed>,
+    /// What of it some pair may do only on condition (layer 7): not enough for `is full`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conditional: Option<Allowed>,
+    /// A connection that speaks against what must hold; none shows that nothing at all is let through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counterexample: Option<Explanation>,
+    /// Rules that the answer depends on and that cannot be judged: those about names whose addresses are not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Sorts of pairs that the answer says nothing about, because that takes too much work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<usize>,
+}
+
+/// Two sets of manifests, in JSON.
+#[derive(Debug, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Compared {
+    /// `within` or `equals`.
+    pub how: &'static str,
+    /// The other set.
+    pub with: String,
+    /// Whether it is so; `false` also where that is not known.
+    pub holds: bool,
+    /// Where it is not known: workloads that were not compared, because that takes too much work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<usize>,
+    /// A connection that speaks against it, as it is here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counterexample: Option<Explanation>,
+    /// For pods that are not there, where nothing speaks against it for those that are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub potential: Option<String>,
+}
+
+/// How many different answers of pairs are listed.
+const LISTED: usize = 4;
+
+// === impl Said ===
+
+impl Said {
+    /// What a query came to.
+    pub fn new(snapshot: &Snapshot, query: &Query, found: &Answer, cells: &Cells) -> Self {
+        let allowed = |traffic: TrafficId| Allowed::from(&connections(traffic, cells));
+        Said {
+            query: query.text.clone(),
+            holds: query.must.map(|must| found.holds(must)),
+            pairs: Some(found.pairs),
+            some: Some(allowed(found.some)),
+            every: Some(allowed(found.every)),
+            conditional: (found.conditional != Traffics::EMPTY).then(|| allowed(found.conditional)),
+            notes: found.caveats.iter().map(|caveat| caveats::words(snapshot, caveat)).collect(),
+            left_out: (found.left_out > 0).then_some(found.left_out),
+            ..Said::default()
+        }
+    }
+
+    /// A query without an answer.
+    pub fn failed(query: &str, error: &str) -> Self {
+        Said { query: query.trim().to_owned(), error: Some(error.to_owned()), ..Said::default() }
+    }
+}
+
+/// Whether it holds, and what is let through.
+pub fn words(snapshot: &Snapshot, query: &Query, found: &Answer, cells: &Cells, look: Look) -> Text {
+    let sign = match query.must.map(|must| found.holds(must)) {
+        Some(true) => look.good("HOLDS "),
+        Some(false) => look.bad("FAILS "),
+        None => look.strong("ANSWER"),
+    };
+    let mut out = text!("{sign}  {}{NL}        {}{NL}", query.text, let_through(found, cells));
+    if found.conditional != Traffics::EMPTY {
+        let conditional = connections(found.conditional, cells);
+        write_line!(out, "        {conditional} only on condition (layer 7), for some of them");
+    }
+    if query.must == Some(Must::NotBeEmpty) && !found.holds(Must::NotBeEmpty) {
+        out.push_own("        no single connection shows it: every one of them is refused\n");
+    }
+    if found.left_out > 0 {
+        let left_out = plural(found.left_out, "sort");
+        write_line!(out, "        left out {left_out} of pairs: they take too much work");
+    }
+    out.push(&caveats::notes(snapshot, &found.caveats, 8, look));
+    out
+}
+
+/// `tcp/80 is let through, for all of 4 pairs`, `all is let through for 1 of 2 pairs; nothing for 1`.
+fn let_through(found: &Answer, cells: &Cells) -> String {
+    let said = |traffic: &TrafficId| connections(*traffic, cells).to_string();
+    let nothing = found.by_traffic.get(&Traffics::EMPTY);
+    let something = found.by_traffic.iter().filter(|(traffic, _)| **traffic != Traffics::EMPTY);
+    let mut something: Vec<(&TrafficId, &usize)> = something.collect();
+    something.sort_by_key(|(_, pairs)| std::cmp::Reverse(**pairs));
+    if found.by_traffic.len() < 2 {
+        let what = something.first().map_or("nothing".to_owned(), |(traffic, _)| said(traffic));
+        return match found.pairs {
+            1 => format!("{what} is let through, for 1 pair"),
+            pairs => format!("{what} is let through, for all of {pairs} pairs"),
+        };
+    }
+    let listed = something.len().min(LISTED);
+    let (shown, hidden) = something.split_at(listed);
+    let mut parts: Vec<(String, usize)> =
+        shown.iter().map(|(traffic, pairs)| (said(traffic), **pairs)).collect();
+    if !hidden.is_empty() {
+        parts.push(("something else".to_owned(), hidden.iter().map(|(_, pairs)| **pairs).sum()));
+    }
+    parts.extend(nothing.map(|pairs| ("nothing".to_owned(), *pairs)));
+    let mut out = String::new();
+    for (index, (what, pairs)) in parts.into_iter().enumerate() {
+        let _ = match index {
+            0 => write!(out, "{what} is let through for {pairs} of {} pairs", found.pairs),
+            _ => write!(out, "; {what} for {pairs}"),
+        };
+    }
+    out
+}
