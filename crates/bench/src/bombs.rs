@@ -19,6 +19,7 @@ use palisade_convert::{Originals, Request, Target, convert};
 use palisade_dialects::load::load;
 use palisade_dialects::source::{Limits, Source};
 use palisade_dialects::world::World;
+use palisade_engine::Engine;
 use palisade_lint::lint;
 use palisade_model::address::Family;
 use palisade_model::flow::Flow;
@@ -26,6 +27,7 @@ use palisade_model::options::Options;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::verdicts::Verdicts;
+use palisade_nftables::compile::live::{Live, Wiring};
 
 /// An input and a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -48,6 +50,14 @@ pub enum Bomb {
     ExposureNegations,
     /// 700 pods and 700 policies that each select nearly all of them: every pod to every pod.
     VerdictsNegations,
+    /// 400 nodes and 400 rules for all of them, each about a block but for two addresses, with a port of its own: their map.
+    MapExceptions,
+    /// The pods and policies of `MapNegations` on one node: its program.
+    CompileNegations,
+    /// 4,000 Pass rules about all addresses but two, with port ranges that overlap: the program of a node.
+    CompileExceptions,
+    /// 3,000 Services that rules name: the program of a node.
+    CompileServices,
     /// A text of 400 kB and 30,000 aliases of it, read.
     ReadAliases,
 }
@@ -78,6 +88,8 @@ impl Bomb {
             Bomb::DiffNegations => (10_000, 500),
             Bomb::ExposureNegations => (20_000, 500),
             Bomb::VerdictsNegations => (20_000, 300),
+            Bomb::MapExceptions => (3_000, 100),
+            Bomb::CompileNegations | Bomb::CompileExceptions | Bomb::CompileServices => (5_000, 300),
             Bomb::ReadAliases => (3_000, 200),
         };
         Limit { instructions, memory }
@@ -93,6 +105,10 @@ impl Bomb {
             Bomb::MapNegations | Bomb::DiffNegations | Bomb::QueryNegations => excluding(400, 500),
             Bomb::ExposureNegations => lacking(1_200),
             Bomb::VerdictsNegations => excluding(700, 700),
+            Bomb::MapExceptions => node_rules(400),
+            Bomb::CompileNegations => excluding(400, 500),
+            Bomb::CompileExceptions => passing(4_000),
+            Bomb::CompileServices => services(3_000),
             Bomb::ReadAliases => return aliases(400_000, 30_000),
         };
         let text = format!(r#"{{"apiVersion":"v1","kind":"List","items":[{}]}}"#, objects.join(","));
@@ -117,7 +133,7 @@ impl Bomb {
             Bomb::ConvertPolicies | Bomb::ConvertNegations => convert(Target::NetworkPolicy),
             Bomb::ConvertTies => convert(Target::ClusterNetworkPolicy),
             Bomb::CheckGroups => lint(&Snapshot::new(world.into_objects())).len(),
-            Bomb::MapNegations => of_map(&world, |map, cuts, cells| {
+            Bomb::MapNegations | Bomb::MapExceptions => of_map(&world, |map, cuts, cells| {
                 let select = map::Select { families: vec![Family::V4], ..map::Select::default() };
                 let mut rows = 0;
                 let told = map.rows(&select, cuts, cells, |_, _| {
@@ -145,6 +161,12 @@ impl Bomb {
                 let flows: Vec<Flow> = snapshot.flows(&pattern).unwrap_or_default();
                 let weight: u64 = flows.iter().map(|flow| verdicts.weight(flow)).sum();
                 usize::try_from(weight).unwrap_or(usize::MAX)
+            }
+            Bomb::CompileNegations | Bomb::CompileExceptions | Bomb::CompileServices => {
+                let objects = world.into_objects();
+                let view = Engine::of(&objects, &Snapshot::new(objects.clone())).view();
+                let live = Live::limited(view.part_of(NODE), NODE, Wiring::new(), STEPS);
+                live.program().chains.len() + live.lacks().len()
             }
         }
     }
@@ -177,9 +199,12 @@ fn of_diff(world: &World) -> usize {
         + usize::from(beyond.proof.is_none())
 }
 
+/// Where the pods are.
+const NODE: &str = "n0";
+
 fn pod(name: &str, labels: &str, at: usize) -> String {
     format!(
-        r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{name}","namespace":"d","labels":{{{labels}}}}},"status":{{"podIP":"10.0.{}.{}"}}}}"#,
+        r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{name}","namespace":"d","labels":{{{labels}}}}},"spec":{{"nodeName":"{NODE}"}},"status":{{"podIP":"10.0.{}.{}"}}}}"#,
         at / 250,
         at % 250 + 1
     )
@@ -270,6 +295,86 @@ fn excluding(pods: usize, policies: usize) -> Vec<String> {
     };
     let pods = (0..pods).map(|at| pod(&format!("p{at}"), &format!(r#""a":"{at}""#), at));
     pods.chain((0..policies).map(policy)).collect()
+}
+
+/// Nodes, and rules for all of them about all of them but two each.
+fn node_rules(count: usize) -> Vec<String> {
+    let address = |at: usize| format!("172.18.{}.{}", at / 250, at % 250 + 1);
+    let node = |at: usize| {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Node","metadata":{{"name":"n{at}"}},"status":{{"addresses":[{{"type":"InternalIP","address":"{}"}}]}}}}"#,
+            address(at)
+        )
+    };
+    let policy = |at: usize| {
+        let rule = |peers: &str| {
+            format!(
+                r#""action":"{}","{peers}":[{{"ipBlock":{{"cidr":"172.18.0.0/16","except":["{}/32","{}/32"]}}}}],"ports":[{{"protocol":"TCP","port":{}}}]"#,
+                if at.is_multiple_of(2) { "Drop" } else { "Allow" },
+                address(at),
+                address(at * 7 % count),
+                2 * at + 1
+            )
+        };
+        antrea_policy(
+            at,
+            &format!(
+                r#""appliedTo":[{{"nodeSelector":{{}}}}],"ingress":[{{{}}}],"egress":[{{{}}}]"#,
+                rule("from"),
+                rule("to")
+            ),
+        )
+    };
+    let pod = std::iter::once(pod("w", r#""x":"1""#, 0));
+    pod.chain((0..count).map(node)).chain((0..count).map(policy)).collect()
+}
+
+fn antrea_policy(at: usize, spec: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"crd.antrea.io/v1beta1","kind":"ClusterNetworkPolicy","metadata":{{"name":"p{at}"}},"spec":{{"priority":{},{spec}}}}}"#,
+        at % 100 + 1
+    )
+}
+
+/// A pod, and rules that pass on what comes from all addresses but two each.
+fn passing(rules: usize) -> Vec<String> {
+    let rule = |at: usize| {
+        let (first, block) = (1 + at * 7 % 60_000, format!("{}.{}", at % 200 + 1, at / 200));
+        format!(
+            r#"{{"name":"r{at}","action":"Pass","from":[{{"ipBlock":{{"cidr":"0.0.0.0/0","except":["{block}.0.0/24","{block}.1.0/24"]}}}}],"ports":[{{"protocol":"TCP","port":{first},"endPort":{}}}]}}"#,
+            first + at * 31 % 3_000
+        )
+    };
+    let policy = |part: usize| {
+        let rules: Vec<String> = (0..rules / 100).map(|at| rule(part * rules / 100 + at)).collect();
+        antrea_policy(
+            part,
+            &format!(r#""appliedTo":[{{"podSelector":{{}}}}],"ingress":[{}]"#, rules.join(",")),
+        )
+    };
+    std::iter::once(pod("w", r#""x":"1""#, 0)).chain((0..100).map(policy)).collect()
+}
+
+/// Pods, and rules about connections through Services.
+fn services(count: usize) -> Vec<String> {
+    let service = |at: usize| {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Service","metadata":{{"name":"s{at}","namespace":"d"}},"spec":{{"clusterIP":"10.96.{}.{}","selector":{{"a":"0"}},"ports":[{{"port":80}}]}}}}"#,
+            at / 250,
+            at % 250 + 1
+        )
+    };
+    let rule = |at: usize| {
+        format!(
+            r#"{{"name":"r{at}","action":"{}","toServices":[{{"name":"s{at}","namespace":"d"}}]}}"#,
+            if at.is_multiple_of(2) { "Drop" } else { "Allow" }
+        )
+    };
+    let rules: Vec<String> = (0..count).map(rule).collect();
+    let policy =
+        antrea_policy(0, &format!(r#""appliedTo":[{{"podSelector":{{}}}}],"egress":[{}]"#, rules.join(",")));
+    let pods = (0..100).map(|at| pod(&format!("p{at}"), &format!(r#""a":"{at}""#), at));
+    pods.chain((0..count).map(service)).chain([policy]).collect()
 }
 
 /// A pod with a long text and aliases of it for labels, in YAML.

@@ -35,7 +35,8 @@ pub const PROTOCOLS: [Protocol; 5] =
 impl TrafficSet {
     /// Returns the union of intervals in any order, which may overlap.
     pub fn from_intervals(mut intervals: Vec<(u32, u32)>) -> Self {
-        intervals.sort_unstable();
+        // The order of the pairs, in one comparison.
+        intervals.sort_unstable_by_key(|(first, last)| u64::from(*first) << 32 | u64::from(*last));
         let mut merged: Vec<(u32, u32)> = Vec::with_capacity(intervals.len());
         for (first, last) in intervals {
             match merged.last_mut() {

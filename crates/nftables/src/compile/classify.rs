@@ -13,14 +13,33 @@ use palisade_model::address::{Family, next, previous};
 use palisade_model::ranges::Ranges;
 
 use super::FAMILIES;
+use super::budget::{BYTE, Budget};
 use super::decide::{Condition, List};
-use super::index::Index;
+use super::index::{Index, tells_peers};
 use super::layers::Layer;
 use super::names::{digest, hashed};
 use crate::program::{Key, Name, Value};
 
 /// A class, by its place. The first is whoever fulfils no condition.
 pub(crate) type Class = usize;
+
+/// A list with what is known of it before any peer is looked at; shared with the lists of the same rules for what goes to
+/// services.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) list: Arc<List>,
+    /// The conditions that are looked up by themselves.
+    pub(crate) layers: Vec<Layer>,
+    /// A digest of what its rules say to peers.
+    pub(crate) shapes: Name,
+    /// Those of the list's sets that are ranges of addresses.
+    pub(crate) blocks: Blocks,
+    /// Those of the list's sets that have members by address, who come and go.
+    pub(crate) peers: Vec<SetId>,
+}
+
+/// Sets that are ranges of addresses.
+pub(crate) type Blocks = Arc<[(SetId, Arc<Content>)]>;
 
 /// How peers are told apart.
 #[derive(Debug)]
@@ -32,7 +51,7 @@ pub(crate) struct Classifier {
     /// Whom to find elsewhere: the condition, and the class of everybody there, by family.
     layers: Vec<(Condition, [Class; 2])>,
     /// Those of the list's sets that are ranges of addresses.
-    blocks: Vec<(SetId, Arc<Content>)>,
+    blocks: Blocks,
     /// Classes in the order in which somebody was first in them, each with a digest of what it may do and with conditions that
     /// lead there.
     pub(crate) classes: Vec<(Name, Vec<Condition>)>,
@@ -48,28 +67,54 @@ pub(crate) struct Classifier {
     pub(crate) ranges: Vec<(IpAddr, IpAddr, Class)>,
     /// How much the classes tell apart, all together. If that is too much, nobody is told apart and all are denied.
     pieces: usize,
+    /// Whether it could not be made within its budget: it is not complete then, and all are denied.
+    spent: bool,
 }
+
+/// Steps for a set that a peer is in, or a condition that it fulfils.
+const CONDITION: u64 = 30;
+/// Steps to look up the conditions of a peer.
+const LOOKUP: u64 = 200;
+/// Steps to digest a piece of traffic that a new class tells apart.
+const PIECE: u64 = 1_500;
+/// Steps to keep the class of an address.
+const ADDRESS: u64 = 100 * BYTE;
+/// Steps to ask whether a block holds an address, and to sort a range of a block.
+const BLOCK: u64 = 20;
+const RANGE: u64 = 300;
 
 /// More pieces of traffic than this are not told apart for all peers of a list.
 const MOST_PIECES: usize = 200_000;
+
+// === impl Parts ===
+
+impl Parts {
+    pub(crate) fn new(list: Arc<List>, layers: Vec<Layer>, shapes: Name, view: &View) -> Self {
+        let content = |id: SetId| Some((id, Arc::clone(&view.sets().get(&id)?.content)));
+        let sets = || list.named().filter_map(content);
+        let blocks = sets().filter(|(_, content)| matches!(**content, Content::Addresses(_))).collect();
+        let peers = sets().filter(|(_, content)| tells_peers(content)).map(|(id, _)| id).collect();
+        Parts { list, layers, shapes, blocks, peers }
+    }
+}
 
 // === impl Classifier ===
 
 impl Classifier {
     pub(crate) fn new(
         name: Name,
-        list: &Arc<List>,
+        Parts { list, layers, blocks, peers, .. }: &Parts,
         via: Option<SetId>,
-        layers: &[Layer],
         view: &View,
         index: &Index,
+        budget: &mut Budget,
     ) -> Classifier {
         let mut classifier = Classifier {
             name,
             list: Arc::clone(list),
             via,
             layers: Vec::new(),
-            blocks: blocks(list, view),
+            blocks: Arc::clone(blocks),
             classes: Vec::new(),
             by_name: BTreeMap::new(),
             known: BTreeMap::new(),
@@ -78,14 +123,21 @@ impl Classifier {
             shown: BTreeSet::new(),
             ranges: Vec::new(),
             pieces: 0,
+            spent: false,
         };
-        classifier.class_of([].into_iter());
+        budget.take(CONDITION * peers.len() as u64);
+        classifier.class_of([].into_iter(), budget);
+        let ends: usize = classifier.blocks.iter().map(|(_, block)| count(block)).sum();
+        budget.take(RANGE * ends as u64);
         let mut ranges = Vec::new();
-        cut(&classifier.blocks.clone(), &mut |first, last, own| {
-            ranges.push((first, last, classifier.class_of(own.iter().copied())));
+        cut(blocks, &mut |first, last, own| {
+            ranges.push((first, last, classifier.class_of(own.iter().copied(), budget)));
             !classifier.is_too_much()
         });
         if classifier.is_too_much() {
+            if classifier.spent {
+                classifier.forget();
+            }
             return classifier;
         }
         ranges.retain(|(.., class)| *class != 0);
@@ -98,47 +150,84 @@ impl Classifier {
                 fulfilled.extend(&layer.fulfilled);
                 fulfilled.sort_unstable();
                 fulfilled.dedup();
-                classifier.class(fulfilled)
+                classifier.class(fulfilled, budget)
             });
             classifier.layers.push((layer.condition, classes));
         }
-        let but_for = classifier.found_by_layers(view);
-        let sets = list.named().filter(|set| Some(*set) != but_for).filter_map(|id| view.sets().get(&id));
+        let but_for = classifier.found_by_layers(view, budget);
+        let sets = peers.iter().filter(|set| Some(**set) != but_for).filter_map(|id| view.sets().get(id));
         let members = sets.flat_map(|set| &set.members);
         let addresses: BTreeSet<IpAddr> = members.flat_map(|member| &member.addresses).copied().collect();
         for address in addresses {
-            classifier.place(address, index);
+            budget.take(ADDRESS + BLOCK * classifier.blocks.len() as u64);
+            classifier.place_within(address, index, budget);
+            if classifier.is_too_much() {
+                break;
+            }
+        }
+        if classifier.spent {
+            classifier.forget();
         }
         classifier
     }
 
+    /// Gives back the memory of a classifier that is not finished, which nobody asks.
+    fn forget(&mut self) {
+        self.layers.clear();
+        self.blocks = Arc::new([]);
+        self.classes.clear();
+        self.by_name.clear();
+        self.known.clear();
+        self.exact.clear();
+        self.counts.clear();
+        self.ranges.clear();
+    }
+
+    /// Whether it could not be made within its budget.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.spent
+    }
+
     /// The largest set of which all members are found by layers if they are in no other set, so that only the others need to be
     /// looked at.
-    fn found_by_layers(&mut self, view: &View) -> Option<SetId> {
+    fn found_by_layers(&mut self, view: &View, budget: &mut Budget) -> Option<SetId> {
         let is_partial = |block: &Content| FAMILIES.iter().any(|family| !is_whole(block, *family));
         if self.blocks.iter().any(|(_, block)| is_partial(block)) {
+            return None;
+        }
+        if self.layers.is_empty() {
             return None;
         }
         let blocks: Vec<SetId> = self.blocks.iter().map(|(id, _)| *id).collect();
         let list = Arc::clone(&self.list);
         let found = list.named().filter(|set| {
+            budget.take(LOOKUP);
             let own = list.fulfilled([*set].into_iter());
-            let class = self.class_of(blocks.iter().copied().chain([*set]));
             let layer = self.layers.iter().find(|(condition, _)| own.binary_search(condition).is_ok());
-            layer.is_some_and(|(_, classes)| *classes == [class; 2])
+            let Some((_, classes)) = layer.copied() else { return false };
+            classes == [self.class_of(blocks.iter().copied().chain([*set]), budget); 2]
         });
         found.max_by_key(|set| view.sets().get(set).map_or(0, |set| set.members.len()))
     }
 
     /// Whether peers are too many kinds to be told apart.
     pub(crate) fn is_too_much(&self) -> bool {
-        self.pieces > MOST_PIECES
+        self.spent || self.pieces > MOST_PIECES
     }
 
     /// Puts an address into the class it belongs to now. Says from where it went where, if it did.
     pub(crate) fn place(&mut self, address: IpAddr, index: &Index) -> Option<(Option<Class>, Option<Class>)> {
+        self.place_within(address, index, &mut Budget::unlimited())
+    }
+
+    fn place_within(
+        &mut self,
+        address: IpAddr,
+        index: &Index,
+        budget: &mut Budget,
+    ) -> Option<(Option<Class>, Option<Class>)> {
         let own = self.list.fulfilled(index.sets_of(address));
-        let now = if own.is_empty() { None } else { self.found(address, &own, index) };
+        let now = if own.is_empty() { None } else { self.found(address, &own, index, budget) };
         let before = match now {
             Some(class) => self.exact.insert(address, class),
             None => self.exact.remove(&address),
@@ -157,10 +246,17 @@ impl Classifier {
     }
 
     /// The class of a member, unless it is found without.
-    fn found(&mut self, address: IpAddr, own: &[Condition], index: &Index) -> Option<Class> {
+    fn found(
+        &mut self,
+        address: IpAddr,
+        own: &[Condition],
+        index: &Index,
+        budget: &mut Budget,
+    ) -> Option<Class> {
         let blocks = self.blocks.iter().filter(|(_, block)| holds(block, address)).map(|(id, _)| *id);
         let sets: Vec<SetId> = index.sets_of(address).chain(blocks).collect();
-        let class = self.class_of(sets.into_iter());
+        budget.take(CONDITION * sets.len() as u64);
+        let class = self.class_of(sets.into_iter(), budget);
         let family = usize::from(Family::of(address) == Family::V6);
         let layer = self.layers.iter().find(|(condition, _)| own.binary_search(condition).is_ok());
         match layer {
@@ -213,19 +309,27 @@ impl Classifier {
     }
 
     /// The class of somebody in these sets.
-    fn class_of(&mut self, sets: impl Iterator<Item = SetId>) -> Class {
+    fn class_of(&mut self, sets: impl Iterator<Item = SetId>, budget: &mut Budget) -> Class {
         let fulfilled = self.list.fulfilled(sets.chain(self.via));
-        self.class(fulfilled)
+        self.class(fulfilled, budget)
     }
 
-    fn class(&mut self, fulfilled: Vec<Condition>) -> Class {
+    fn class(&mut self, fulfilled: Vec<Condition>, budget: &mut Budget) -> Class {
+        budget.take(LOOKUP + CONDITION * fulfilled.len() as u64);
         if let Some(class) = self.known.get(&fulfilled) {
             return *class;
         }
         if self.is_too_much() {
             return 0;
         }
-        let behaviour = self.list.behaviour(&fulfilled);
+        budget.take(BYTE * size_of_val(fulfilled.as_slice()) as u64);
+        let behaviour = self.list.behaviour(&fulfilled, budget);
+        budget.take(PIECE * behaviour.pieces() as u64);
+        // What a behaviour would be with more work is not known, and must not be taken for a class.
+        if budget.is_spent() {
+            self.spent = true;
+            return 0;
+        }
         let name = digest(&format!("{behaviour:?}"));
         if !self.by_name.contains_key(&name) {
             self.pieces += behaviour.pieces();
@@ -239,18 +343,18 @@ impl Classifier {
     }
 }
 
-/// The sets of a list that are ranges of addresses.
-pub(crate) fn blocks(list: &List, view: &View) -> Vec<(SetId, Arc<Content>)> {
-    let content = |id: SetId| Some((id, Arc::clone(&view.sets().get(&id)?.content)));
-    let blocks = list.named().filter_map(content);
-    blocks.filter(|(_, content)| matches!(**content, Content::Addresses(_))).collect()
-}
-
 /// Whether it holds every address of a family.
 fn is_whole(content: &Content, family: Family) -> bool {
     let first = if family == Family::V4 { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
     let ends = (first, the_last(family == Family::V4));
     matches!(content, Content::Addresses(ranges) if ranges.iter().any(|range| range == ends))
+}
+
+fn count(content: &Content) -> usize {
+    match content {
+        Content::Addresses(ranges) => ranges.iter().count(),
+        _ => 0,
+    }
 }
 
 fn holds(content: &Content, address: IpAddr) -> bool {

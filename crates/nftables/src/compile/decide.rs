@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use palisade_engine::delta::{Rule, RuleEffect, SetId};
 use palisade_model::pipeline::Effect;
-use palisade_model::policy::{Direction, IcmpMatch, TrafficMatches};
+use palisade_model::policy::{Direction, IcmpMatch, TrafficMatch, TrafficMatches};
 use palisade_model::snapshot::Stage;
 use palisade_model::traffic::{PortRange, Protocol};
 
-use self::pieces::{PROTOCOLS, Piece, contains, merge_sources};
+use self::pieces::{PROTOCOLS, Piece, contains, merge_sources, names};
+use super::budget::Budget;
 
 mod pieces;
 mod within;
@@ -82,10 +83,23 @@ pub(crate) struct List {
     about: Vec<Vec<(u32, Option<Condition>)>>,
     /// The first that isolates.
     isolation: Option<u32>,
+    /// For each stage the number behind its last rule.
+    ends: [u32; 3],
+    /// Those of [`PROTOCOLS`] that some rule names: ports of the others get what the rest does.
+    protocols: Vec<Protocol>,
 }
+
+/// Rules of a list that can decide about other traffic than ports, in order: each with its matches, or none if it is about
+/// all traffic.
+struct Asked<'l>(Vec<(u32, Option<&'l [TrafficMatch]>)>);
 
 /// More pieces of traffic than this are not told apart for one peer.
 const MOST_PIECES: usize = 20_000;
+
+/// Steps to find a rule that is about a peer, and to ask it about traffic.
+const ABOUT: u64 = 60;
+/// Steps to ask whether a match of a rule contains a piece.
+const ASKED: u64 = 4;
 
 // === impl Behaviour ===
 
@@ -126,6 +140,8 @@ impl List {
             about_all: Vec::new(),
             about: Vec::new(),
             isolation: None,
+            ends: [0; 3],
+            protocols: Vec::new(),
         };
         let mut known: BTreeMap<Vec<SetId>, Condition> = BTreeMap::new();
         for (at, rule) in (0u32..).zip(&rules) {
@@ -149,6 +165,11 @@ impl List {
                 },
             }
         }
+        list.ends = [Stage::Tiers, Stage::NetworkPolicy, Stage::Baseline].map(|stage| {
+            u32::try_from(rules.partition_point(|rule| rule.rank.stage <= stage)).unwrap_or(u32::MAX)
+        });
+        let is_named = |protocol: &Protocol| rules.iter().any(|rule| names(&rule.traffic, *protocol));
+        list.protocols = PROTOCOLS.into_iter().filter(is_named).collect();
         list.rules = rules;
         list
     }
@@ -181,15 +202,19 @@ impl List {
         conditions
     }
 
-    /// What the rules say to a peer for whom these conditions hold, sorted.
-    pub(crate) fn behaviour(&self, fulfilled: &[Condition]) -> Behaviour {
+    /// What the rules say to a peer for whom these conditions hold, sorted: nothing is allowed if that takes more work than
+    /// there is left.
+    pub(crate) fn behaviour(&self, fulfilled: &[Condition], budget: &mut Budget) -> Behaviour {
         let rules = self.about(fulfilled);
-        let rest = self.decide(&rules, Piece::Rest);
+        budget.take(ABOUT * (rules.len() + fulfilled.len()) as u64);
+        let plain =
+            Asked::of(self, &rules, |one| matches!(one, TrafficMatch::Icmp(_) | TrafficMatch::Igmp(..)));
+        let rest = self.decide(&plain, Piece::Rest, budget);
         let mut ports = Vec::new();
-        for protocol in PROTOCOLS {
+        for protocol in self.protocols.iter().copied() {
             for source in self.sources(&rules, protocol) {
-                self.sweep(&rules, protocol, source, &mut ports);
-                if ports.len() > MOST_PIECES {
+                self.sweep(&rules, protocol, source, &mut ports, budget);
+                if ports.len() > MOST_PIECES || budget.is_spent() {
                     return Behaviour::closed();
                 }
             }
@@ -199,15 +224,15 @@ impl List {
         let mut behaviour = Behaviour {
             ports,
             icmp: Vec::new(),
-            other_icmp: self.decide(&rules, Piece::Icmp { kind: None, code: None }),
+            other_icmp: self.decide(&plain, Piece::Icmp { kind: None, code: None }, budget),
             igmp: Vec::new(),
-            other_igmp: self.decide(&rules, Piece::Igmp(None, To::OtherGroup)),
+            other_igmp: self.decide(&plain, Piece::Igmp(None, To::OtherGroup), budget),
             rest,
             closed: false,
         };
-        self.icmp(&rules, &mut behaviour);
-        self.igmp(&rules, &mut behaviour);
-        let too_many = behaviour.closed || behaviour.igmp.len() > MOST_PIECES;
+        self.icmp(&plain, &mut behaviour, budget);
+        self.igmp(&plain, &mut behaviour, budget);
+        let too_many = behaviour.closed || budget.is_spent();
         if too_many { Behaviour::closed() } else { behaviour }
     }
 
@@ -218,42 +243,74 @@ impl List {
         self.about_all.iter().copied().chain(about.map(|(at, _)| *at)).collect()
     }
 
-    fn decide(&self, rules: &BTreeSet<u32>, piece: Piece) -> Outcome {
-        let matches = |at: &u32| match &self.rules[*at as usize].traffic {
-            TrafficMatches::Any => true,
-            TrafficMatches::Of(all) => all.iter().any(|one| contains(one, piece)),
-        };
-        self.first(&rules.iter().copied().filter(matches).collect())
+    fn decide(&self, rules: &Asked<'_>, piece: Piece, budget: &mut Budget) -> Outcome {
+        let mut asked = 0;
+        let outcome = self.first(|from| {
+            let start = rules.0.partition_point(|(at, _)| *at < from);
+            let mut rest = rules.0[start..].iter();
+            let found = rest.find(|(_, matches)| {
+                asked += 1 + matches.map_or(0, <[_]>::len);
+                matches.is_none_or(|all| all.iter().any(|one| contains(one, piece)))
+            });
+            found.map(|(at, _)| *at)
+        });
+        budget.take(ASKED * asked as u64);
+        outcome
     }
 
-    /// The pipeline, over rules that are about the peer and the traffic.
-    fn first(&self, rules: &BTreeSet<u32>) -> Outcome {
-        let mut passed = None;
-        for at in rules {
-            let rule = &self.rules[*at as usize];
+    /// The pipeline, over rules that are about the peer and the traffic: `next` returns the first of them from a number on.
+    /// Stages that are passed, or do not count, are skipped as a whole.
+    fn first(&self, mut next: impl FnMut(u32) -> Option<u32>) -> Outcome {
+        let mut from = 0;
+        while let Some(at) = next(from) {
+            let rule = &self.rules[at as usize];
             let stage = rule.rank.stage;
-            if passed == Some(stage) || stage == Stage::Baseline && self.isolation.is_some() {
+            let counts = match stage {
+                Stage::Tiers => true,
+                Stage::NetworkPolicy => self.isolation.is_some(),
+                Stage::Baseline => self.isolation.is_none(),
+            };
+            if !counts {
+                from = self.end_of(stage);
                 continue;
             }
-            let RuleEffect::Decide(effect) = rule.effect else { continue };
-            let verdict = match effect {
-                Effect::Allow => Final::Allow,
+            let verdict = match rule.effect {
                 // Whether conditions on layer 7 hold the kernel cannot tell.
-                Effect::Deny | Effect::AllowTcp => Final::Deny,
-                Effect::Reject => Final::Reject,
-                Effect::Pass => {
-                    passed = Some(stage);
+                RuleEffect::Decide(Effect::Deny | Effect::AllowTcp) => Final::Deny,
+                RuleEffect::Decide(Effect::Allow) => Final::Allow,
+                RuleEffect::Decide(Effect::Reject) => Final::Reject,
+                RuleEffect::Decide(Effect::Pass) => {
+                    from = self.end_of(stage);
+                    continue;
+                }
+                RuleEffect::Isolate => {
+                    from = at + 1;
                     continue;
                 }
             };
-            if stage == Stage::NetworkPolicy && self.isolation.is_none() {
-                continue;
-            }
-            return Outcome { verdict, by: Some(*at) };
+            return Outcome { verdict, by: Some(at) };
         }
         match self.isolation {
             Some(by) => Outcome { verdict: Final::Deny, by: Some(by) },
             None => Outcome { verdict: Final::Allow, by: None },
         }
+    }
+
+    /// The number behind the last rule of a stage: rules are in the order of stages.
+    fn end_of(&self, stage: Stage) -> u32 {
+        self.ends[stage as usize]
+    }
+}
+
+// === impl Asked ===
+
+impl<'l> Asked<'l> {
+    fn of(list: &'l List, rules: &BTreeSet<u32>, wanted: impl Fn(&TrafficMatch) -> bool) -> Self {
+        let asked = rules.iter().filter_map(|at| match &list.rules[*at as usize].traffic {
+            TrafficMatches::Any => Some((*at, None)),
+            TrafficMatches::Of(all) if all.iter().any(&wanted) => Some((*at, Some(&all[..]))),
+            TrafficMatches::Of(_) => None,
+        });
+        Asked(asked.collect())
     }
 }

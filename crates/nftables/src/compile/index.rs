@@ -71,6 +71,11 @@ impl Index {
         }
     }
 
+    /// The number of addresses that are a member's of some set.
+    pub(crate) fn peers(&self) -> usize {
+        self.addresses.len()
+    }
+
     /// The sets with members that have this address.
     pub(crate) fn sets_of(&self, address: IpAddr) -> impl Iterator<Item = SetId> {
         self.addresses.get(&address).into_iter().flatten().map(|(set, _)| *set)

@@ -14,7 +14,8 @@ use palisade_model::address::Family;
 use palisade_model::policy::Direction;
 
 use super::FAMILIES;
-use super::classify::{Class, Classifier, address_key, blocks};
+use super::budget::Budget;
+use super::classify::{Class, Classifier, Parts, address_key};
 use super::decide::List;
 use super::layers::{self, Everybody, Layer};
 use super::live::Live;
@@ -41,6 +42,11 @@ pub(super) struct Listed {
     services: Vec<(SetId, Name)>,
     /// How many need it.
     users: usize,
+    /// Steps that it took to make the list, and its chains.
+    cost: u64,
+    rendered: u64,
+    /// Set if the list could not be made: the steps that there were for it. It has no rules then, and denies everything.
+    closed_with: Option<u64>,
 }
 
 /// How peers are told apart, and for which lists.
@@ -48,11 +54,29 @@ pub(super) struct Listed {
 pub(super) struct Shared {
     pub(super) classifier: Classifier,
     pub(super) lists: BTreeSet<Name>,
+    /// Steps that it took to make it.
+    cost: u64,
 }
+
+/// Steps to find a rule that applies to an endpoint, and to put it in its place among the others.
+const FOUND: u64 = 400;
+/// Steps to make a rule part of a list, which keeps some 300 bytes of it, and for each set of peers that it names.
+const LISTED: u64 = 3_000;
+const NAMED: u64 = 500;
+/// Steps to compare a set with another, for the few conditions that are looked up by themselves.
+const COMPARED: u64 = 100;
+/// A list gets this part of what is left.
+const PART: u64 = 2;
 
 // === impl Live ===
 
 impl Live {
+    /// Whether some rule applies to somebody in these sets.
+    pub(super) fn has_rules(&self, subjects: &BTreeSet<SetId>, direction: Direction) -> bool {
+        let mut ids = subjects.iter().flat_map(|set| self.view.rule_ids_of(*set));
+        ids.any(|id| self.view.rules().get(&id).is_some_and(|rule| rule.directions.contains(direction)))
+    }
+
     /// The rules that apply to somebody in these sets, in their order.
     pub(super) fn rules(
         &mut self,
@@ -63,6 +87,7 @@ impl Live {
         let rules = ids.filter_map(|id| Some((id, self.view.rules().get(&id)?)));
         let rules = rules.filter(|(_, rule)| rule.directions.contains(direction));
         let rules: Vec<(RuleId, Arc<ViewRule>)> = rules.map(|(id, rule)| (id, Arc::clone(rule))).collect();
+        self.budget.take(FOUND * rules.len() as u64);
         let mut said: Vec<(Said, Arc<ViewRule>)> = Vec::with_capacity(rules.len());
         for (id, rule) in rules {
             said.push((self.names.rule(&self.view, id, &rule), rule));
@@ -76,59 +101,173 @@ impl Live {
     }
 
     /// The chain of a list of rules, found or made; none if it has nothing to say.
-    pub(super) fn list(
-        &mut self,
-        rules: &[(Said, Arc<ViewRule>)],
-        direction: Direction,
-        via: Option<SetId>,
-    ) -> Option<Name> {
+    pub(super) fn list(&mut self, rules: &[(Said, Arc<ViewRule>)], direction: Direction) -> Option<Name> {
         if rules.is_empty() {
             return None;
         }
-        let prefix = if direction == Direction::Egress { "eg" } else { "in" };
-        let via_name = via.map(|via| self.names.set(&self.view, via));
         let whole: Vec<&Name> = rules.iter().map(|(said, _)| &said.whole).collect();
-        let name = hashed(prefix, &format!("{whole:?} {via_name:?}"));
+        // Through no service.
+        let name = hashed(prefix(direction), &format!("{whole:?} None"));
         if let Some(listed) = self.lists.get_mut(&name) {
             listed.users += 1;
             return Some(name);
         }
-        let list = Arc::new(List::new(rules.iter().map(|(_, rule)| Arc::clone(rule)).collect(), direction));
-        let layers = self.layers(&list, &name);
-        let shapes = rules.iter().map(|(said, _)| &said.shape);
-        let shapes: Vec<&Name> = shapes.collect();
-        let classifier = self.classifier(&list, &name, via, &layers, &shapes);
-        let view = &self.view;
-        let mut services = Vec::new();
-        if via.is_none() {
-            for set in list.named() {
-                let is_service = |set: &SetId| {
-                    view.sets().get(set).is_some_and(|set| matches!(*set.content, Content::Service(_)))
-                };
-                if is_service(&set) {
-                    services.push(set);
-                }
-            }
+        let mut budget = self.budget.share(PART);
+        let granted = budget.left();
+        budget.take(listing(rules));
+        if budget.is_spent() {
+            let message = render::too_much(&self.view, rules.iter().map(|(_, rule)| &**rule), direction);
+            return Some(self.close(name, direction, granted, message));
         }
-        let services = services
-            .into_iter()
-            .filter_map(|set| Some((set, self.list(rules, direction, Some(set))?)))
-            .collect();
-        let listed = Listed { list, via, layers, classifier, chains: BTreeMap::new(), services, users: 1 };
-        self.lists.insert(name.clone(), listed);
-        self.stale.insert(name.clone());
+        let list = Arc::new(List::new(rules.iter().map(|(_, rule)| Arc::clone(rule)).collect(), direction));
+        let layers = self.layers(&list);
+        let shapes: Vec<&Name> = rules.iter().map(|(said, _)| &said.shape).collect();
+        let shapes = digest(&format!("{shapes:?}"));
+        let cost = granted - budget.left();
+        let parts = Parts::new(list, layers, shapes, &self.view);
+        self.insert(name.clone(), &parts, None, (budget, cost));
+        let content = |set: &SetId| self.view.sets().get(set).map(|set| &*set.content);
+        let is_service = |set: &SetId| matches!(content(set), Some(Content::Service(_)));
+        let services: Vec<SetId> = parts.list.named().filter(is_service).collect();
+        let services = services.into_iter().map(|set| (set, self.list_to(&name, &parts, set))).collect();
+        if let Some(listed) = self.lists.get_mut(&name) {
+            listed.services = services;
+        }
         Some(name)
     }
 
+    /// The list of the same rules for what goes to a service, found or made.
+    fn list_to(&mut self, of: &Name, parts: &Parts, service: SetId) -> Name {
+        let direction = parts.list.direction;
+        let name = hashed(prefix(direction), &format!("{of} {:?}", self.names.set(&self.view, service)));
+        if let Some(listed) = self.lists.get_mut(&name) {
+            listed.users += 1;
+            return name;
+        }
+        if self.budget.is_spent() {
+            return self.closed_list(direction);
+        }
+        let mut budget = self.budget.share(PART);
+        budget.take(LISTED);
+        self.insert(name.clone(), parts, Some(service), (budget, LISTED));
+        name
+    }
+
+    /// Keeps a list that is made, and tells peers apart for it as far as the rest of its budget lasts.
+    fn insert(&mut self, name: Name, parts: &Parts, via: Option<SetId>, (mut budget, cost): (Budget, u64)) {
+        let granted = budget.left().saturating_add(cost);
+        self.look_up(&parts.layers, &parts.list, &name);
+        let classifier = self.classifier(parts, &name, via, &mut budget);
+        let is_spent =
+            |own: &Name| self.classifiers.get(own).is_some_and(|shared| shared.classifier.is_spent());
+        let closed_with = classifier.as_ref().filter(|own| is_spent(own)).map(|_| granted);
+        self.budget.put_back(budget);
+        self.used += cost;
+        let listed = Listed {
+            list: Arc::clone(&parts.list),
+            via,
+            layers: parts.layers.clone(),
+            classifier,
+            chains: BTreeMap::new(),
+            services: Vec::new(),
+            users: 1,
+            cost,
+            rendered: 0,
+            closed_with,
+        };
+        self.stale.insert(name.clone());
+        self.lists.insert(name, listed);
+    }
+
+    /// The list of endpoints for whose rules no work is left: it denies everything.
+    pub(super) fn closed_list(&mut self, direction: Direction) -> Name {
+        let name = closed_name(direction);
+        if let Some(listed) = self.lists.get_mut(&name) {
+            listed.users += 1;
+            return name;
+        }
+        self.close(name, direction, 0, String::new())
+    }
+
+    /// Makes a list that denies everything, because there were only `granted` steps for it.
+    fn close(&mut self, name: Name, direction: Direction, granted: u64, message: String) -> Name {
+        let listed = Listed {
+            list: Arc::new(List::new(Vec::new(), direction)),
+            via: None,
+            layers: Vec::new(),
+            classifier: None,
+            chains: BTreeMap::new(),
+            services: Vec::new(),
+            users: 1,
+            cost: 0,
+            rendered: 0,
+            closed_with: Some(granted),
+        };
+        self.lists.insert(name.clone(), listed);
+        self.closed.insert(name.clone(), message);
+        self.stale.insert(name.clone());
+        name
+    }
+
+    /// The lists that could not be made, and can be tried again: there is twice the room that there was for them.
+    pub(super) fn worth_another_try(&self) -> BTreeSet<Name> {
+        let room = self.budget.left() / PART;
+        let closed = self.closed.keys().filter_map(|name| Some((name, self.lists.get(name)?.closed_with?)));
+        let worth = closed.filter(|(_, with)| room >= self.limit.worth_a_try() && room / 2 >= *with);
+        let mut worth: BTreeSet<Name> = worth.map(|(name, _)| name.clone()).collect();
+        // Lists for what goes to services are made with the lists that lead to them.
+        let leads = |listed: &Listed| listed.services.iter().any(|(_, list)| worth.contains(list));
+        let leading: Vec<Name> =
+            self.lists.iter().filter(|(_, listed)| leads(listed)).map(|(name, _)| name.clone()).collect();
+        worth.extend(leading);
+        worth
+    }
+
+    /// Says which endpoints are denied everything because no work was left for their rules.
+    pub(super) fn name_closed(&mut self) {
+        for direction in Direction::BOTH {
+            let name = closed_name(direction);
+            if !self.lists.contains_key(&name) {
+                continue;
+            }
+            let pods = self.served.iter().filter(|(_, lists)| lists.get(&direction) == Some(&name));
+            let mut who: Vec<String> =
+                pods.map(|(pod, _)| format!("pod {}/{}", pod.namespace, pod.name)).collect();
+            who.extend((self.node_lists.get(&direction) == Some(&name)).then(|| "the node".to_owned()));
+            if who.is_empty() {
+                // Then it is for what goes to services.
+                let leads = |listed: &&Listed| listed.services.iter().any(|(_, list)| *list == name);
+                let Some(listed) = self.lists.values().find(leads) else { continue };
+                let rules = listed.list.rules.iter().map(|rule| &**rule);
+                let message = render::too_much(&self.view, rules, direction);
+                self.closed.insert(name, message);
+                continue;
+            }
+            let more = who.len().saturating_sub(3);
+            who.truncate(3);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let message = format!(
+                "{}{more}: the policies of this node tell more apart than can be put into a kernel: everything is \
+                 denied in {direction}",
+                who.join(", ")
+            );
+            self.closed.insert(name, message);
+        }
+    }
+
     /// The conditions of a list that are looked up by themselves, found or made.
-    fn layers(&mut self, list: &List, name: &Name) -> Vec<Layer> {
+    fn layers(&mut self, list: &List) -> Vec<Layer> {
         let (names, view) = (&mut self.names, &self.view);
-        let layers = layers::layers(list, view, |sets| {
+        layers::layers(list, view, |sets| {
             let mut names: Vec<Name> = sets.iter().map(|set| names.set(view, *set)).collect();
             names.sort();
             digest(&format!("{names:?}"))
-        });
-        for layer in &layers {
+        })
+    }
+
+    /// Notes that a list looks up conditions by themselves.
+    fn look_up(&mut self, layers: &[Layer], list: &List, name: &Name) {
+        for layer in layers {
             let everybody = self.everybody.entry(layer.name.clone()).or_insert_with(|| {
                 let sets = list.conditions.get(layer.condition).cloned().unwrap_or_default();
                 for set in &sets {
@@ -139,31 +278,35 @@ impl Live {
             });
             everybody.lists.insert(name.clone());
         }
-        layers
     }
 
     /// How a list tells apart whom its layers do not find, found or made; nothing if they find all.
     fn classifier(
         &mut self,
-        list: &Arc<List>,
+        parts: &Parts,
         name: &Name,
         via: Option<SetId>,
-        layers: &[Layer],
-        shapes: &[&Name],
+        budget: &mut Budget,
     ) -> Option<Name> {
+        let Parts { list, layers, shapes, blocks, peers } = parts;
         let found = list.conditions.len() == layers.len() && layers.len() <= 1 && via.is_none();
-        if found && blocks(list, &self.view).is_empty() {
+        if found && blocks.is_empty() {
             return None;
         }
         let via_name = via.map(|via| self.names.set(&self.view, via));
         let own = digest(&format!("{} {via_name:?} {shapes:?}", list.direction));
         let shared = self.classifiers.entry(own.clone()).or_insert_with(|| {
-            let classifier = Classifier::new(own.clone(), list, via, layers, &self.view, &self.index);
-            for set in list.named() {
-                self.by_set.entry(set).or_default().insert(own.clone());
+            let granted = budget.left();
+            let classifier = Classifier::new(own.clone(), parts, via, &self.view, &self.index, budget);
+            for set in peers {
+                budget.take(NAMED);
+                self.by_set.entry(*set).or_default().insert(own.clone());
             }
+            // What a classifier that was not finished kept is gone.
+            let cost = if classifier.is_spent() { 0 } else { granted - budget.left() };
+            self.used += cost;
             self.fresh.insert(own.clone());
-            Shared { classifier, lists: BTreeSet::new() }
+            Shared { classifier, lists: BTreeSet::new(), cost }
         });
         shared.lists.insert(name.clone());
         Some(own)
@@ -177,6 +320,7 @@ impl Live {
             return;
         }
         let Some(listed) = self.lists.remove(name) else { return };
+        self.used -= listed.cost + listed.rendered;
         self.stale.remove(name);
         self.closed.remove(name);
         // The chain itself goes when nothing leads to it any more.
@@ -197,6 +341,7 @@ impl Live {
         let Some(shared) = self.classifiers.get_mut(&own) else { return };
         shared.lists.remove(name);
         if shared.lists.is_empty() {
+            self.used -= shared.cost;
             self.classifiers.remove(&own);
             self.forget(&own, listed.list.named());
         }
@@ -237,7 +382,7 @@ impl Live {
                     self.stale.extend(everybody.lists.iter().cloned());
                 }
             }
-            let Some(Shared { classifier, lists }) = self.classifiers.get_mut(own) else { continue };
+            let Some(Shared { classifier, lists, .. }) = self.classifiers.get_mut(own) else { continue };
             let Some((before, now)) = classifier.place(address, &self.index) else { continue };
             let key = address_key(address);
             if let Some(before) = before {
@@ -280,6 +425,29 @@ impl Live {
                 self.stale.extend(everybody.lists.iter().cloned());
             }
         }
+    }
+}
+
+/// Steps to make a list of rules, and to compare those that are looked up by themselves with all others.
+fn listing(rules: &[(Said, Arc<ViewRule>)]) -> u64 {
+    let sets = rules.iter().map(|(_, rule)| rule.peers.as_ref().map_or(0, |sets| sets.len() as u64));
+    let (all, most) = sets.fold((0_u64, 0), |(all, most), sets| (all + sets, most.max(sets)));
+    let compared = all.saturating_mul(most).saturating_mul(COMPARED);
+    compared.saturating_add(LISTED * rules.len() as u64 + NAMED * all)
+}
+
+fn prefix(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Egress => "eg",
+        Direction::Ingress => "in",
+    }
+}
+
+/// The list of endpoints for whose rules no work is left.
+fn closed_name(direction: Direction) -> Name {
+    match direction {
+        Direction::Egress => "eg_closed".into(),
+        Direction::Ingress => "in_closed".into(),
     }
 }
 

@@ -16,6 +16,7 @@ use smol_str::SmolStr;
 
 use super::Counted;
 use super::base::loose;
+use super::budget::{Budget, Limit};
 use super::decide::Behaviour;
 use super::edit::Edit;
 use super::index::{Index, is_own, tells_peers};
@@ -54,6 +55,11 @@ pub struct Live {
     /// The lists of each of the node's pods, and of the node.
     pub(super) served: BTreeMap<Arc<Member>, BTreeMap<Direction, Name>>,
     pub(super) node_lists: BTreeMap<Direction, Name>,
+    /// What all of it may take.
+    pub(super) limit: Limit,
+    /// Steps that this change may still take to make lists, and those that all lists, classifiers and chains took.
+    pub(super) budget: Budget,
+    pub(super) used: u64,
     /// Lists whose chains are to be made again, and whether anything else about chains has changed.
     pub(super) stale: BTreeSet<Name>,
     pub(super) structural: bool,
@@ -81,6 +87,16 @@ struct Touched {
 impl Live {
     /// The program for a node's part of the view.
     pub fn new(part: View, node: &str, wiring: Wiring) -> Live {
+        Live::within(part, node, wiring, Limit::default())
+    }
+
+    /// The same with another limit to the work, in steps of about a nanosecond: what cannot be worked out is denied, and
+    /// [`lacks`](Live::lacks) says so.
+    pub fn limited(part: View, node: &str, wiring: Wiring, steps: u64) -> Live {
+        Live::within(part, node, wiring, Limit::of(steps))
+    }
+
+    fn within(part: View, node: &str, wiring: Wiring, limit: Limit) -> Live {
         let mut live = Live {
             node: node.into(),
             view: View::default(),
@@ -99,6 +115,9 @@ impl Live {
             filled: BTreeSet::new(),
             served: BTreeMap::new(),
             node_lists: BTreeMap::new(),
+            limit,
+            budget: limit.left(0, 0),
+            used: 0,
             stale: BTreeSet::new(),
             structural: true,
             behaviours: BTreeMap::new(),
@@ -119,7 +138,7 @@ impl Live {
     /// The same from scratch.
     #[must_use]
     pub fn rebuilt(&self) -> Live {
-        Live::new(self.view.clone(), &self.node, self.wiring.clone())
+        Live::within(self.view.clone(), &self.node, self.wiring.clone(), self.limit)
     }
 
     /// The program.
@@ -204,11 +223,23 @@ impl Live {
     }
 
     fn take(&mut self, mut touched: Touched) {
+        // The other half is for chains.
+        self.budget = self.limit.left(self.index.peers(), self.used).share(2);
         let ruled = |sets: &BTreeSet<SetId>| sets.iter().any(|set| touched.subjects.contains(set));
         if !touched.subjects.is_empty() {
             self.structural = true;
             let own = self.index.own.iter().filter(|(_, sets)| ruled(sets));
             touched.own.extend(own.map(|(member, _)| Arc::clone(member)));
+        }
+        // Whatever goes makes room for what had none.
+        if !touched.own.is_empty() && !self.closed.is_empty() {
+            let again = self.worth_another_try();
+            let concerns =
+                |lists: &BTreeMap<Direction, Name>| lists.values().any(|list| again.contains(list));
+            let served = self.served.iter().filter(|(_, lists)| concerns(lists)).map(|(member, _)| member);
+            let node = self.index.own.keys().filter(|own| own.kind == MemberKind::Node);
+            let node = node.filter(|_| concerns(&self.node_lists));
+            touched.own.extend(served.chain(node).cloned());
         }
         let mut addresses: BTreeSet<IpAddr> = BTreeSet::new();
         // First all of them go: what says the same as before may be made of other sets now.
@@ -248,8 +279,14 @@ impl Live {
         let subjects = self.index.own.get(member).cloned().unwrap_or_default();
         let mut now = BTreeMap::new();
         for direction in Direction::BOTH {
+            if self.budget.is_spent() {
+                if self.has_rules(&subjects, direction) {
+                    now.insert(direction, self.closed_list(direction));
+                }
+                continue;
+            }
             let rules = self.rules(&subjects, direction);
-            if let Some(list) = self.list(&rules, direction, None) {
+            if let Some(list) = self.list(&rules, direction) {
                 now.insert(direction, list);
             }
         }
@@ -267,9 +304,11 @@ impl Live {
             return;
         }
         self.tidy_peers();
+        let mut budget = self.limit.left(self.index.peers(), self.used);
         for list in mem::take(&mut self.stale) {
-            self.render(&list);
+            self.render(&list, &mut budget);
         }
+        self.name_closed();
         self.fresh.clear();
         self.filled.clear();
         self.lacks = super::lacks(&self.view);

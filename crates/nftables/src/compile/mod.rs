@@ -18,6 +18,7 @@
 //! ```
 
 pub(crate) mod base;
+mod budget;
 mod chains;
 mod classify;
 mod decide;

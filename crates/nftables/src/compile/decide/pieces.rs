@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use palisade_model::policy::{IcmpMatch, PortMatch, TrafficMatch, TrafficMatches};
 use palisade_model::traffic::{PortRange, Protocol};
 
-use super::{Behaviour, List, MOST_PIECES, Outcome, PortOutcome, To};
+use super::{ABOUT, Asked, Behaviour, List, MOST_PIECES, Outcome, PortOutcome, To};
+use crate::compile::budget::Budget;
 
 /// A piece of traffic that no rule splits, but for ports.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +23,11 @@ pub(super) enum Piece {
     Igmp(Option<u8>, To),
     Rest,
 }
+
+/// Steps to look at a match, for a protocol and a range of source ports.
+const MATCH: u64 = 30;
+/// Steps for a port where something changes: rules begin and end there, and the first of the others decides.
+const TURN: u64 = 200;
 
 /// Those with ports.
 pub(super) const PROTOCOLS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
@@ -50,6 +56,7 @@ impl List {
         protocol: Protocol,
         source: PortRange,
         ports: &mut Vec<PortOutcome>,
+        budget: &mut Budget,
     ) {
         // For each port where something changes: the rules that begin there to be about it, and those that end before it.
         let mut turns: BTreeMap<u16, (Vec<u32>, Vec<u32>)> = BTreeMap::from([(0, Default::default())]);
@@ -58,6 +65,7 @@ impl List {
             match &self.rules[*at as usize].traffic {
                 TrafficMatches::Any => ranges.push(PortRange::ALL),
                 TrafficMatches::Of(all) => {
+                    budget.take(MATCH * all.len() as u64);
                     all.iter().for_each(|one| destinations(one, protocol, source.first, &mut ranges));
                 }
             }
@@ -68,6 +76,10 @@ impl List {
                 }
             }
         }
+        budget.take(ABOUT * rules.len() as u64 + TURN * turns.len() as u64);
+        if budget.is_spent() {
+            return;
+        }
         let mut now: BTreeSet<u32> = BTreeSet::new();
         let mut open: Option<(PortRange, Outcome)> = None;
         for (port, (begin, end)) in turns {
@@ -75,7 +87,7 @@ impl List {
                 now.remove(at);
             }
             now.extend(begin);
-            let outcome = self.first(&now);
+            let outcome = self.first(|from| now.range(from..).next().copied());
             if let Some((range, before)) = &mut open {
                 if *before == outcome {
                     continue;
@@ -90,28 +102,29 @@ impl List {
 
     /// ICMP by type and code. Rules name types, codes of a type, and codes of every type; a type is listed with all of its codes
     /// as soon as one of them differs from what the type would get without being listed.
-    pub(super) fn icmp(&self, rules: &BTreeSet<u32>, behaviour: &mut Behaviour) {
+    pub(super) fn icmp(&self, rules: &Asked<'_>, behaviour: &mut Behaviour, budget: &mut Budget) {
         let mut kinds: BTreeMap<u8, BTreeSet<u8>> = BTreeMap::new();
         let mut of_every_kind: BTreeSet<u8> = BTreeSet::new();
-        for one in self.traffic(rules) {
+        for one in rules.traffic() {
             if let TrafficMatch::Icmp(IcmpMatch { kind, code }) = one {
                 let codes = kind.map_or(&mut of_every_kind, |kind| kinds.entry(kind).or_default());
                 codes.extend(code);
             }
         }
-        let decide = |kind, code| self.decide(rules, Piece::Icmp { kind, code });
+        let decide = |kind, code, budget: &mut Budget| self.decide(rules, Piece::Icmp { kind, code }, budget);
         let other = behaviour.other_icmp;
         let unlisted: BTreeMap<u8, Outcome> =
-            of_every_kind.iter().map(|code| (*code, decide(None, Some(*code)))).collect();
+            of_every_kind.iter().map(|code| (*code, decide(None, Some(*code), budget))).collect();
         let (mut listed, mut asked) = (Vec::new(), 0);
         for (kind, own) in kinds {
             // Beyond the limit the behaviour is closed: what is decided here counts no more.
             asked += own.len() + of_every_kind.len();
-            if asked > MOST_PIECES {
+            if asked > MOST_PIECES || budget.is_spent() {
                 break;
             }
-            let any = decide(Some(kind), None);
-            let codes = own.union(&of_every_kind).map(|code| (*code, decide(Some(kind), Some(*code))));
+            let any = decide(Some(kind), None, budget);
+            let codes =
+                own.union(&of_every_kind).map(|code| (*code, decide(Some(kind), Some(*code), budget)));
             let codes: Vec<(u8, Outcome)> = codes.collect();
             let differs = |(code, outcome): &(u8, Outcome)| unlisted.get(code).unwrap_or(&other) != outcome;
             if any == other && !codes.iter().any(differs) {
@@ -128,10 +141,10 @@ impl List {
         behaviour.closed |= asked > MOST_PIECES;
     }
 
-    pub(super) fn igmp(&self, rules: &BTreeSet<u32>, behaviour: &mut Behaviour) {
+    pub(super) fn igmp(&self, rules: &Asked<'_>, behaviour: &mut Behaviour, budget: &mut Budget) {
         let (mut kinds, mut groups) = (BTreeSet::new(), BTreeSet::new());
         let mut splits = false;
-        for one in self.traffic(rules) {
+        for one in rules.traffic() {
             if let TrafficMatch::Igmp(kind, group) = one {
                 splits |= kind.is_some() || group.is_some();
                 kinds.extend(kind);
@@ -147,18 +160,26 @@ impl List {
         }
         let kinds: Vec<Option<u8>> = kinds.into_iter().map(Some).chain([None]).collect();
         let to: Vec<To> = groups.into_iter().map(To::Group).chain([To::OtherGroup, To::Host]).collect();
+        if kinds.len() * to.len() > MOST_PIECES {
+            behaviour.closed = true;
+            return;
+        }
         for kind in kinds {
             for to in &to {
-                behaviour.igmp.push((kind, *to, self.decide(rules, Piece::Igmp(kind, *to))));
+                if budget.is_spent() {
+                    return;
+                }
+                behaviour.igmp.push((kind, *to, self.decide(rules, Piece::Igmp(kind, *to), budget)));
             }
         }
     }
+}
 
-    fn traffic<'a>(&'a self, rules: &'a BTreeSet<u32>) -> impl Iterator<Item = &'a TrafficMatch> {
-        rules.iter().flat_map(|at| match &self.rules[*at as usize].traffic {
-            TrafficMatches::Any => [].iter(),
-            TrafficMatches::Of(all) => all.iter(),
-        })
+// === impl Asked ===
+
+impl Asked<'_> {
+    fn traffic(&self) -> impl Iterator<Item = &TrafficMatch> {
+        self.0.iter().filter_map(|(_, matches)| *matches).flatten()
     }
 }
 
@@ -205,6 +226,19 @@ fn destinations(one: &TrafficMatch, protocol: Protocol, source: u16, ranges: &mu
         | TrafficMatch::Igmp(..)
         | TrafficMatch::Unknown(_) => {}
     }
+}
+
+/// Whether traffic of a rule is about ports of a protocol in particular.
+pub(super) fn names(traffic: &TrafficMatches, protocol: Protocol) -> bool {
+    let TrafficMatches::Of(all) = traffic else { return false };
+    all.iter().any(|one| match one {
+        TrafficMatch::Ports(own, _) => *own == protocol,
+        TrafficMatch::From(_, port) => port.is_about(protocol),
+        TrafficMatch::Named(..)
+        | TrafficMatch::Icmp(_)
+        | TrafficMatch::Igmp(..)
+        | TrafficMatch::Unknown(_) => false,
+    })
 }
 
 fn cut_sources(one: &TrafficMatch, protocol: Protocol, starts: &mut BTreeSet<u16>) {

@@ -4,28 +4,46 @@
 //! addresses, anybody else. Each leads to the chain of what such a peer may do.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
+use palisade_engine::delta::{PolicyId, Rule as ViewRule};
 use palisade_engine::view::View;
 use palisade_model::address::Family;
 use palisade_model::policy::Direction;
 
-use super::map_name;
+use super::{PART, map_name};
 use crate::compile::FAMILIES;
 use crate::compile::base::REST;
+use crate::compile::budget::{BYTE, Budget};
 use crate::compile::chains::{Chains, content_named};
 use crate::compile::classify::{Class, Classifier, address_key};
-use crate::compile::decide::{Behaviour, List};
+use crate::compile::decide::{Behaviour, Condition, List};
 use crate::compile::edit::Edit;
-use crate::compile::layers::Everybody;
+use crate::compile::layers::{Everybody, Layer};
 use crate::compile::live::Live;
 use crate::program::{Chain, Elements, Field, Match, Name, Rule, Set, Verdict};
+
+/// Behaviours of a list, as far as a budget lasts.
+struct Draw<'d> {
+    list: &'d List,
+    budget: &'d mut Budget,
+    /// Whether some behaviour tells too much apart, and denies everything.
+    closed: bool,
+}
+
+/// Steps for a piece of traffic that chains tell apart: an element or a rule, of 250 bytes.
+const PIECE: u64 = 2_000 + 250 * BYTE;
+/// Steps for an element of a map of peers, of 100 bytes.
+const ELEMENT: u64 = 300 + 100 * BYTE;
 
 // === impl Live ===
 
 impl Live {
-    /// Makes the chain of a list.
-    pub(in crate::compile) fn render(&mut self, name: &Name) {
+    /// Makes the chain of a list, which denies everything if the budget is not enough for what its rules say.
+    pub(in crate::compile) fn render(&mut self, name: &Name, budget: &mut Budget) {
         let Some(listed) = self.lists.get_mut(name) else { return };
+        let mut own = budget.share(PART);
+        let granted = own.left();
         let direction = listed.list.direction;
         let mut rules = Vec::new();
         if listed.via.is_none() {
@@ -53,30 +71,56 @@ impl Live {
         };
         let classifier = listed.classifier.as_ref().and_then(|own| self.classifiers.get(own));
         let classifier = classifier.map(|shared| &shared.classifier);
-        let mut closed = classifier.is_some_and(Classifier::is_too_much);
-        if closed {
+        let mut draw = Draw { list: &listed.list, budget: &mut own, closed: false };
+        let is_refused = listed.list.rules.is_empty() && listed.closed_with.is_some();
+        let too_much_apart = classifier.is_some_and(Classifier::is_too_much);
+        listed.chains.clear();
+        let mut layer_chains: BTreeMap<&Name, Name> = BTreeMap::new();
+        let mut rest = None;
+        if !is_refused && !too_much_apart {
+            if let Some(classifier) = classifier {
+                draw.budget.take(ELEMENT * (classifier.exact.len() + classifier.ranges.len()) as u64);
+                let shown = classifier.shown.iter().map(|(_, class)| *class);
+                let ranges = classifier.ranges.iter().map(|range| range.2);
+                let layers = listed.layers.iter().flat_map(|layer| {
+                    FAMILIES.into_iter().filter_map(|family| classifier.layer(layer.condition, family))
+                });
+                let classes: BTreeSet<Class> = shown.chain(ranges).chain(layers).collect();
+                for class in classes {
+                    let fulfilled = classifier.classes.get(class).map(|(_, fulfilled)| fulfilled.as_slice());
+                    let Some(behaviour) = draw.behaviour(fulfilled.unwrap_or_default()) else { break };
+                    listed.chains.insert(class, chains.behaviour(&behaviour));
+                }
+            }
+            let found = |layer: &&Layer| {
+                let class = |family| classifier?.layer(layer.condition, family);
+                FAMILIES.into_iter().all(|family| class(family).is_some())
+            };
+            for layer in listed.layers.iter().filter(|layer| !found(layer)) {
+                let Some(behaviour) = draw.behaviour(&layer.fulfilled) else { break };
+                layer_chains.insert(&layer.name, chains.behaviour(&behaviour));
+            }
+            let nobody = listed.list.fulfilled(listed.via.into_iter());
+            rest = draw.behaviour(&nobody).map(|behaviour| chains.behaviour(&behaviour));
+        }
+        let closed = draw.closed;
+        let cost = granted - own.left();
+        budget.put_back(own);
+        self.used = self.used.saturating_sub(mem::take(&mut listed.rendered));
+        let Some(rest) = rest else {
             rules.truncate(usize::from(listed.via.is_none()));
             let nothing = chains.behaviour(&Behaviour::closed());
             rules.push(Rule::new([], Verdict::Goto(nothing)));
-            self.closed.insert(name.clone(), too_much(&self.view, &listed.list));
+            listed.chains.clear();
+            if !is_refused {
+                let message = too_much(&self.view, listed.list.rules.iter().map(|rule| &**rule), direction);
+                self.closed.insert(name.clone(), message);
+            }
             self.edit.chain(name.clone(), Chain { hook: None, rules });
             return;
-        }
-        if let Some(classifier) = classifier {
-            let shown = classifier.shown.iter().map(|(_, class)| *class);
-            let ranges = classifier.ranges.iter().map(|range| range.2);
-            let layers = listed.layers.iter().flat_map(|layer| {
-                FAMILIES.into_iter().filter_map(|family| classifier.layer(layer.condition, family))
-            });
-            let classes: BTreeSet<Class> = shown.chain(ranges).chain(layers).collect();
-            listed.chains.clear();
-            for class in classes {
-                let fulfilled = classifier.classes.get(class).map(|(_, fulfilled)| fulfilled.as_slice());
-                let behaviour = listed.list.behaviour(fulfilled.unwrap_or_default());
-                closed |= behaviour.closed;
-                listed.chains.insert(class, chains.behaviour(&behaviour));
-            }
-        }
+        };
+        listed.rendered = cost;
+        self.used += cost;
         for family in FAMILIES {
             let field = match direction {
                 Direction::Egress => Field::Destination(family),
@@ -100,14 +144,9 @@ impl Live {
                     continue;
                 }
                 let class = classifier.and_then(|classifier| classifier.layer(layer.condition, family));
-                let to = match class.and_then(|class| listed.chains.get(&class)) {
-                    Some(chain) => chain.clone(),
-                    None => {
-                        let behaviour = listed.list.behaviour(&layer.fulfilled);
-                        closed |= behaviour.closed;
-                        chains.behaviour(&behaviour)
-                    }
-                };
+                let to =
+                    class.map_or_else(|| layer_chains.get(&layer.name), |class| listed.chains.get(&class));
+                let Some(to) = to.cloned() else { continue };
                 let set = Everybody::set(&layer.name, family);
                 let fresh = self.fresh.contains(&layer.name);
                 let members = || everybody.members(&self.view, family);
@@ -125,13 +164,11 @@ impl Live {
                 ranges(chains.edit, classifier, field, &listed.chains, &mut rules);
             }
         }
-        let nobody = listed.list.fulfilled(listed.via.into_iter());
-        let behaviour = listed.list.behaviour(&nobody);
-        closed |= behaviour.closed;
-        let rest = chains.behaviour(&behaviour);
-        match closed {
-            true => drop(self.closed.insert(name.clone(), too_much(&self.view, &listed.list))),
-            false => drop(self.closed.remove(name)),
+        if closed {
+            let message = too_much(&self.view, listed.list.rules.iter().map(|rule| &**rule), direction);
+            self.closed.insert(name.clone(), message);
+        } else {
+            self.closed.remove(name);
         }
         rules.push(Rule::new([], Verdict::Goto(rest)).comment("anybody else"));
         let services: Vec<Name> = listed.services.iter().map(|(_, list)| list.clone()).collect();
@@ -139,24 +176,41 @@ impl Live {
         // While a service has no address nothing leads to its list, and the chain was taken away.
         for list in services {
             if !self.edit.program().chains.contains_key(&list) {
-                self.render(&list);
+                self.render(&list, budget);
             }
         }
     }
 }
 
+// === impl Draw ===
+
+impl Draw<'_> {
+    /// What the rules say to a peer for whom these conditions hold; nothing if that, or the chains for it, cannot be afforded.
+    fn behaviour(&mut self, fulfilled: &[Condition]) -> Option<Behaviour> {
+        let behaviour = self.list.behaviour(fulfilled, self.budget);
+        self.budget.take(PIECE * behaviour.pieces() as u64);
+        self.closed |= behaviour.closed;
+        (!self.budget.is_spent()).then_some(behaviour)
+    }
+}
+
 /// What is said about a list that tells too much apart.
-fn too_much(view: &View, list: &List) -> String {
-    let origins = list.rules.iter().filter_map(|rule| view.policies().get(&rule.policy));
-    let mut policies: Vec<String> = origins.map(|origin| origin.object.to_string()).collect();
-    policies.dedup();
-    let more = policies.len().saturating_sub(3);
-    policies.truncate(3);
+pub(super) fn too_much<'r>(
+    view: &View,
+    rules: impl Iterator<Item = &'r ViewRule>,
+    direction: Direction,
+) -> String {
+    // Rules of a policy follow each other.
+    let mut ids: Vec<PolicyId> = rules.map(|rule| rule.policy).collect();
+    ids.dedup();
+    let more = ids.len().saturating_sub(3);
+    let origins = ids.iter().take(3).filter_map(|policy| view.policies().get(policy));
+    let policies: Vec<String> = origins.map(|origin| origin.object.to_string()).collect();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!(
         "{}{more}: together they tell more ports and peers apart than can be put into a kernel: what they cannot is denied in {}",
         policies.join(", "),
-        list.direction
+        direction
     )
 }
 
