@@ -162,7 +162,8 @@ impl Context<'_> {
 
     /// Returns whether the other end is this peer.
     pub fn peer(&self, peer: &Peer, party: Party, subject: Endpoint, flow: &Flow) -> bool {
-        resolve::peer(peer, &self.snapshot).is_some_and(|peer| self.resolved_peer(peer, party, subject, flow))
+        let resolved = resolve::peer(peer, &self.snapshot).ok().flatten();
+        resolved.is_some_and(|peer| self.resolved_peer(peer, party, subject, flow))
     }
 
     /// Returns whether the other end is this peer of a resolved rule.

@@ -23,7 +23,7 @@ use crate::label::Selector;
 use crate::pipeline::Effect;
 use crate::policy::{
     Action, DomainName, Peer, Peers, Placement, PodSet, Policy, Priority, Rule, ServiceName, Subject, Tier,
-    TrafficMatches,
+    TrafficMatch, TrafficMatches,
 };
 use crate::snapshot::Stage;
 
@@ -117,39 +117,49 @@ pub fn rank<'r>(policy: &Policy, references: &impl References<'r>) -> Rank {
 
 /// Returns a rule of a policy with this rank; `None` if it has no effect.
 pub fn rule<'r>(rule: &'r Rule, policy: Rank, references: &impl References<'r>) -> Option<ResolvedRule<'r>> {
-    let unknown = unknown(rule, references).is_some();
+    let peers = peers(&rule.peers, references);
+    let unknown = peers.is_err() || beside_peers(rule, references).is_some();
     let rank = match policy.stage {
         Stage::NetworkPolicy => policy,
         Stage::Tiers | Stage::Baseline => Rank { index: rule.index, ..policy },
     };
     let effect = effect(rule, rank, unknown)?;
-    if unknown {
-        return Some(ResolvedRule { rank, effect, peers: ResolvedPeers::Any, traffic: &ANY_TRAFFIC });
-    }
-    let peers = match &rule.peers {
-        Peers::Any => ResolvedPeers::Any,
-        Peers::Of(peers) => ResolvedPeers::Of(peers.iter().filter_map(|one| peer(one, references)).collect()),
-    };
-    Some(ResolvedRule { rank, effect, peers, traffic: &rule.traffic })
+    Some(match peers {
+        Ok(peers) if !unknown => ResolvedRule { rank, effect, peers, traffic: &rule.traffic },
+        _ => ResolvedRule { rank, effect, peers: ResolvedPeers::Any, traffic: &ANY_TRAFFIC },
+    })
 }
 
 /// Returns what in a rule cannot be read: something as it is written, or a group that it names.
 pub fn unknown<'r>(rule: &'r Rule, references: &impl References<'r>) -> Option<&'r str> {
-    let broken = |group: &GroupName| references.group(group)?.as_ref().err().map(String::as_str);
-    let peers = || match &rule.peers {
-        Peers::Any => None,
-        Peers::Of(peers) => peers.iter().find_map(|peer| match peer {
-            Peer::Group(group) => broken(group),
+    peers(&rule.peers, references).err().or_else(|| beside_peers(rule, references))
+}
+
+/// What cannot be read in the traffic or the subjects of a rule.
+fn beside_peers<'r>(rule: &'r Rule, references: &impl References<'r>) -> Option<&'r str> {
+    let traffic = match &rule.traffic {
+        TrafficMatches::Any => None,
+        TrafficMatches::Of(all) => all.iter().find_map(|one| match one {
+            TrafficMatch::Unknown(what) => Some(what.as_str()),
             _ => None,
         }),
     };
-    let subjects = || {
+    traffic.or_else(|| {
         rule.subjects.iter().find_map(|subject| match subject {
-            Subject::Group { group, .. } => broken(group),
-            _ => None,
+            Subject::Group { group, .. } => references.group(group)?.as_ref().err().map(String::as_str),
+            Subject::Pods(_) | Subject::Nodes(_) | Subject::Service(_) => None,
         })
-    };
-    rule.unknown().or_else(peers).or_else(subjects)
+    })
+}
+
+/// Resolves the peers of a rule, or returns what in them cannot be read.
+fn peers<'r>(peers: &'r Peers, references: &impl References<'r>) -> Result<ResolvedPeers<'r>, &'r str> {
+    let Peers::Of(peers) = peers else { return Ok(ResolvedPeers::Any) };
+    let mut resolved = SmallVec::with_capacity(peers.len());
+    for one in peers {
+        resolved.extend(peer(one, references)?);
+    }
+    Ok(ResolvedPeers::Of(resolved))
 }
 
 /// What cannot be read fails closed, and so does a rule whose tier does not exist: it neither allows nor passes. In the
@@ -164,19 +174,25 @@ fn effect(rule: &Rule, rank: Rank, unknown: bool) -> Option<Effect> {
     }
 }
 
-/// Resolves a peer; `None` if no endpoint can be it.
-pub fn peer<'r>(peer: &'r Peer, references: &impl References<'r>) -> Option<ResolvedPeer<'r>> {
-    Some(match peer {
+/// Resolves a peer; `None` if no endpoint can be it. Fails with what in it cannot be read.
+pub fn peer<'r>(
+    peer: &'r Peer,
+    references: &impl References<'r>,
+) -> Result<Option<ResolvedPeer<'r>>, &'r str> {
+    Ok(Some(match peer {
         Peer::Pods(set) => ResolvedPeer::Pods(set),
         Peer::Addresses(block) => ResolvedPeer::Addresses(std::slice::from_ref(block)),
         Peer::Nodes(selector) => ResolvedPeer::Nodes(selector),
         Peer::Names(names) => ResolvedPeer::Names(names),
         Peer::Service(name) => ResolvedPeer::Service(name),
-        // A group that does not exist has no members.
-        Peer::Group(group) => ResolvedPeer::Group(references.group(group)?.as_deref().unwrap_or_default()),
-        // The rule fails closed as a whole before its peers are resolved.
-        Peer::Unknown(_) => return None,
-    })
+        Peer::Group(group) => match references.group(group) {
+            Some(Ok(members)) => ResolvedPeer::Group(members),
+            Some(Err(what)) => return Err(what),
+            // A group that does not exist has no members.
+            None => return Ok(None),
+        },
+        Peer::Unknown(what) => return Err(what),
+    }))
 }
 
 // === impl ResolvedPeers ===
