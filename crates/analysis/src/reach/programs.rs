@@ -252,7 +252,9 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
     }
 
     fn program(&mut self, collected: &Collected) -> Program {
-        let mut rules = Vec::new();
+        let count: u32 = collected.rules.iter().map(|(first, end)| end - first).sum();
+        // A larger program may be too much work before it is complete.
+        let mut rules = Vec::with_capacity(count.min(1024) as usize);
         for rule in collected.rules.iter().flat_map(|(first, end)| *first..*end) {
             if self.is_spent() {
                 return Program::unknown();

@@ -45,10 +45,11 @@ impl<'s> Resolution<'s> {
         let count = snapshot.policies().iter().map(|policy| policy.rules.len()).sum();
         let mut resolution = Resolution {
             rules: Vec::with_capacity(count),
-            policies: vec![0],
+            policies: Vec::with_capacity(snapshot.policies().len() + 1),
             tiers: Vec::new(),
             baseline: Vec::new(),
         };
+        resolution.policies.push(0);
         for (policy, written) in snapshot.policies().iter().enumerate() {
             let rank = rank(written, &snapshot);
             for (at, own) in written.rules.iter().enumerate() {
