@@ -15,7 +15,7 @@ use palisade_analysis::query::answer;
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_analysis::work::Work;
-use palisade_convert::{Originals, Request, Target, convert};
+use palisade_convert::{ConversionRequest, Originals, TargetDialect, convert};
 use palisade_dialects::load::load;
 use palisade_dialects::source::{Limits, Source};
 use palisade_dialects::world::World;
@@ -122,16 +122,16 @@ impl Bomb {
         let mut world = World::default();
         let mut found = Vec::new();
         load(&source, &Limits::default(), &mut world, &mut found);
-        let convert = |to: Target| {
-            let request = Request { to, from: Vec::new(), partial: true };
+        let convert = |to: TargetDialect| {
+            let request = ConversionRequest { to, from: Vec::new(), partial: true };
             match convert(&world, &Originals::read([&source]), &request) {
-                Ok(conversion) => conversion.objects.len() + conversion.found.len(),
+                Ok(conversion) => conversion.objects.len() + conversion.diagnostics.len(),
                 Err(_) => 1,
             }
         };
         match self {
-            Bomb::ConvertPolicies | Bomb::ConvertNegations => convert(Target::NetworkPolicy),
-            Bomb::ConvertTies => convert(Target::ClusterNetworkPolicy),
+            Bomb::ConvertPolicies | Bomb::ConvertNegations => convert(TargetDialect::NetworkPolicy),
+            Bomb::ConvertTies => convert(TargetDialect::ClusterNetworkPolicy),
             Bomb::CheckGroups => lint(&Snapshot::new(world.into_objects())).len(),
             Bomb::MapNegations | Bomb::MapExceptions => of_map(&world, |map, cuts, cells| {
                 let select = map::Select { families: vec![Family::V4], ..map::Select::default() };

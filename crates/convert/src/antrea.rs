@@ -1,9 +1,9 @@
-//! To Antrea, `crd.antrea.io/v1beta1`: policies of the cluster become ClusterNetworkPolicies, those of a namespace
+//! Conversion to Antrea, `crd.antrea.io/v1beta1`: cluster-wide policies become ClusterNetworkPolicies, those of a namespace
 //! NetworkPolicies.
 //!
-//! ClusterNetworkPolicy's tier Admin stands at 220 and AdminNetworkPolicy at 251, where Antrea lets nobody have a tier. So
-//! they go to the last tier before, behind everything that is there: `platform` and `application`, unless there are
-//! others. Whatever stands behind NetworkPolicy, and NetworkPolicies themselves, goes to `baseline`.
+//! ClusterNetworkPolicy's tier Admin stands at 220, and AdminNetworkPolicy at 251, where Antrea allows no tier. Both go to
+//! the last tier before, behind the policies that are there: `platform` and `application`, unless custom tiers lie between.
+//! NetworkPolicies, and everything behind them, go to `baseline`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,14 +15,16 @@ use palisade_model::policy::{Action, Dialect, Direction, Namespaces, Peer, Place
 use palisade_model::snapshot::Stage;
 use smol_str::SmolStr;
 
-use super::cluster::no_room;
-use super::conversion::{Conversion, Origin};
-use super::numbers::{Range, Wanted, numbers};
-use super::order::{self, Piece, Place, Slot, Tongue};
-use super::speech::{Said, Speech, Taken, distinct, suffixed};
-use super::{codes, ends, lists};
+use super::conversion::{Conversion, OriginPolicy};
+use super::inexpressible::Inexpressible;
+use super::names::{TakenNames, suffixed};
+use super::output::{ConversionOutput, EmittedObject, PolicyScope};
+use super::precedence::Precedence;
+use super::priorities::{self, PreferredPriority, PriorityRange};
+use super::slots::{DialectWriter, PolicyDraft, PrioritySlot, slots};
+use super::{codes, normalize, rule_lists};
 
-/// The tiers that are always there.
+/// Tiers that every cluster has, with their priorities.
 const BUILT_IN: [(&str, u8); 6] = [
     ("emergency", 50),
     ("securityops", 100),
@@ -31,52 +33,48 @@ const BUILT_IN: [(&str, u8); 6] = [
     ("application", 250),
     ("baseline", 253),
 ];
-/// The priorities there are.
-const PRIORITIES: Range = Range { least: 1.0, most: 10000.0, fractions: true };
-/// Between a priority of `policy.networking.k8s.io`, which begins at 0, and one here.
+const PRIORITIES: PriorityRange = PriorityRange { min: 1.0, max: 10000.0, fractions: true };
+/// Added to priorities of `policy.networking.k8s.io`, which begin at 0.
 const SHIFT: f64 = 1.0;
 
-struct Antrea;
+struct AntreaWriter;
 
-pub(super) fn say(conversion: &Conversion<'_>, speech: &mut Speech) {
-    let known = known_tiers(conversion, speech);
-    let slots = order::slots(conversion, &Antrea, speech);
-    let mut by_tier: BTreeMap<(u8, SmolStr), Vec<&Slot>> = BTreeMap::new();
+/// Names in use, by kind.
+struct TakenPolicyNames {
+    cluster: TakenNames,
+    namespaced: TakenNames,
+}
+
+/// Emits the policies to convert, and the tiers of 2020 that they are in.
+pub(super) fn emit(conversion: &Conversion<'_>, output: &mut ConversionOutput) {
+    let known = known_tiers(conversion, output);
+    let slots = slots(conversion, &AntreaWriter, output);
+    let mut by_tier: BTreeMap<(u8, SmolStr), Vec<&PrioritySlot>> = BTreeMap::new();
     for slot in &slots {
-        let origin = slot.pieces.first().map(|piece| &conversion.origins[piece.origin]);
+        let origin = slot.drafts.first().map(|draft| &conversion.origins[draft.origin]);
         if let Some((name, number)) = origin.and_then(|origin| tier_for(origin, slot.from, &known)) {
             by_tier.entry((number, name)).or_default().push(slot);
         }
     }
-    let mut taken =
-        (conversion.taken(GROUP, "ClusterNetworkPolicy"), conversion.taken(GROUP, "NetworkPolicy"));
+    let mut taken = TakenPolicyNames {
+        cluster: conversion.taken_names(GROUP, "ClusterNetworkPolicy"),
+        namespaced: conversion.taken_names(GROUP, "NetworkPolicy"),
+    };
     for ((number, tier), slots) in by_tier {
-        let there: Vec<(Place, f64)> = conversion
-            .staying
-            .iter()
-            .filter_map(|stays| stays.place)
-            .filter(|place| place.tier == number)
-            .map(|place| (place, place.priority.0))
-            .collect();
-        let priorities = match numbers(&slots, &there, PRIORITIES) {
-            Ok(priorities) => priorities,
-            Err(these) => {
-                no_room(conversion, &slots[these], speech);
-                continue;
-            }
-        };
-        for (slot, priority) in slots.into_iter().zip(priorities) {
-            for piece in &slot.pieces {
-                let object = object(conversion, piece, &tier, priority, &mut taken, speech);
-                let (object, place) = (Some(object), Place::new(number, priority));
-                speech.said.push(Said { object, origin: piece.origin, place });
+        for (slot, priority) in priorities::assign(conversion, &slots, number, PRIORITIES, output) {
+            for draft in &slot.drafts {
+                let mut scope = output.scope(conversion, draft.origin);
+                let object = Some(object(&mut scope, draft, &tier, priority, &mut taken));
+                let precedence = Precedence::new(number, priority);
+                output.emitted.push(EmittedObject { object, origin: draft.origin, precedence });
             }
         }
     }
 }
 
-/// The tiers by name, with those of 2020 as they will be; and these as objects of today.
-fn known_tiers(conversion: &Conversion<'_>, speech: &mut Speech) -> BTreeMap<SmolStr, u8> {
+/// Returns the priorities of all tiers by name, those of the 2020 API as converted; emits the latter as objects of today's
+/// API.
+fn known_tiers(conversion: &Conversion<'_>, output: &mut ConversionOutput) -> BTreeMap<SmolStr, u8> {
     let built_in = |name: &str| BUILT_IN.iter().any(|(known, _)| *known == name);
     let mut known: BTreeMap<SmolStr, u8> =
         BUILT_IN.iter().map(|(name, number)| (SmolStr::new_static(name), *number)).collect();
@@ -87,22 +85,22 @@ fn known_tiers(conversion: &Conversion<'_>, speech: &mut Speech) -> BTreeMap<Smo
     }
     for loaded in conversion.world.iter().filter(|loaded| loaded.key.group == GROUP_2020) {
         let Lowered::Tier(tier) = &loaded.lowered else { continue };
-        speech.gone.push(Arc::clone(&tier.object));
+        output.obsolete.push(Arc::clone(&tier.object));
         let name = &tier.object.name;
         let today = conversion
             .world
             .iter()
             .any(|other| other.key.group == GROUP && other.key.kind == "Tier" && other.key.name == *name);
         if let Some(number) = tier.priority.filter(|_| !built_in(name) && !today) {
-            speech.beside.push(write::tier(name, number));
-            // Two tiers of one number cannot be: the built-in ones have others today.
+            output.companions.push(write::tier(name, number));
+            // No two tiers may have one priority, and the built-in ones have others today than in 2020.
             if known.iter().any(|(other, taken)| other != name && *taken == number) {
                 for (index, origin) in conversion.origins.iter().enumerate() {
                     if matches!(&origin.policy.placement, Placement::Tier { tier: Tier::Named(own), .. } if own == name)
                     {
-                        let why =
+                        let reason =
                             format!("tier {name} has the number {number}, which another tier has today");
-                        speech.cannot(&codes::ORDER, conversion, index, None, ".tier", why);
+                        output.scope(conversion, index).refuse(&codes::ORDER, None, ".tier", reason);
                     }
                 }
             }
@@ -111,8 +109,8 @@ fn known_tiers(conversion: &Conversion<'_>, speech: &mut Speech) -> BTreeMap<Smo
     known
 }
 
-/// The tier to say a policy in.
-fn tier_for(origin: &Origin, from: Place, known: &BTreeMap<SmolStr, u8>) -> Option<(SmolStr, u8)> {
+/// Returns name and priority of the tier that a policy goes to.
+fn tier_for(origin: &OriginPolicy, from: Precedence, known: &BTreeMap<SmolStr, u8>) -> Option<(SmolStr, u8)> {
     if origin.dialect == Dialect::Antrea2020 {
         let Placement::Tier { tier: Tier::Named(name), .. } = &origin.policy.placement else { return None };
         return known.get(name).map(|number| (name.clone(), *number));
@@ -126,35 +124,36 @@ fn tier_for(origin: &Origin, from: Place, known: &BTreeMap<SmolStr, u8>) -> Opti
 }
 
 fn object(
-    conversion: &Conversion<'_>,
-    piece: &Piece,
+    scope: &mut PolicyScope<'_, '_>,
+    draft: &PolicyDraft,
     tier: &SmolStr,
     priority: f64,
-    taken: &mut (Taken, Taken),
-    speech: &mut Speech,
+    taken: &mut TakenPolicyNames,
 ) -> Written {
-    let origin = &conversion.origins[piece.origin];
-    let home = origin.home();
-    let (kind, taken) = match home {
-        None => ("ClusterNetworkPolicy", &mut taken.0),
-        Some(_) => ("NetworkPolicy", &mut taken.1),
+    let conversion = scope.conversion;
+    let origin = &conversion.origins[draft.origin];
+    let namespace = origin.own_namespace();
+    let (kind, taken) = match namespace {
+        None => ("ClusterNetworkPolicy", &mut taken.cluster),
+        Some(_) => ("NetworkPolicy", &mut taken.namespaced),
     };
-    // What denies the rest stands apart from what is allowed, because every policy's allowing comes first.
-    let alone = !piece.isolates || origin.policy.rules.is_empty();
-    let wanted = if alone { origin.name() } else { suffixed(&origin.name(), "-isolation") };
-    let name = distinct(home, &wanted, taken);
-    if alone && name != origin.policy.object.name {
-        speech.note(&codes::NAME, conversion, piece.origin, None, "", format!("it becomes {name}"));
+    // Rules that isolate have an object of their own: those that allow, of every policy, come first.
+    let keeps_name = !draft.isolates || origin.policy.rules.is_empty();
+    let wanted = if keeps_name { origin.name() } else { suffixed(&origin.name(), "-isolation") };
+    let name = taken.claim(namespace, &wanted);
+    if keeps_name && name != origin.policy.object.name {
+        scope.report(&codes::NAME, None, "", format!("it becomes {name}"));
     }
-    let (mut ingress, mut egress) = (piece.ingress.clone(), piece.egress.clone());
+    let (mut ingress, mut egress) = (draft.ingress.clone(), draft.egress.clone());
     distinct_names(&mut ingress, &mut egress);
-    let metadata = conversion.metadata(origin, &name, home.map(SmolStr::as_str));
-    write::policy(kind, metadata, (tier, priority), piece.subjects.clone(), (ingress, egress))
+    let metadata = conversion.metadata(origin, &name, namespace.map(SmolStr::as_str));
+    write::policy(kind, metadata, (tier, priority), draft.subjects.clone(), (ingress, egress))
 }
 
-/// Names of rules are distinct in a policy; one without a name gets one from its content, so that no two may be alike.
+/// Makes the names of a policy's rules distinct. Antrea derives a missing name from the rule's content, so of equal rules
+/// without a name all but the first get one.
 fn distinct_names(ingress: &mut [Written], egress: &mut [Written]) {
-    let mut taken = Taken::default();
+    let mut taken = TakenNames::default();
     let mut unnamed: BTreeSet<Written> = BTreeSet::new();
     for (word, rules) in [("ingress", ingress), ("egress", egress)] {
         unnamed.clear();
@@ -168,7 +167,7 @@ fn distinct_names(ingress: &mut [Written], egress: &mut [Written]) {
                 Some(Written::Text(name)) => name.clone(),
                 _ => format!("{word}-{index}"),
             };
-            let name = Written::text(distinct(None, &wanted, &mut taken).as_str());
+            let name = Written::text(taken.claim(None, &wanted).as_str());
             if let Written::Map(fields) = rule {
                 match fields.iter_mut().find(|(key, _)| key == "name") {
                     Some(field) => field.1 = name,
@@ -179,69 +178,55 @@ fn distinct_names(ingress: &mut [Written], egress: &mut [Written]) {
     }
 }
 
-fn peer(peer: &Peer, home: Option<&SmolStr>) -> Result<Vec<Written>, String> {
+fn peer(peer: &Peer, namespace: Option<&SmolStr>) -> Result<Vec<Written>, Inexpressible> {
     match peer {
         Peer::Pods(set) if matches!(set.namespaces, Namespaces::NotSameLabels(_)) => {
-            Err(format!("{set}: namespaces can be like the subject's there, and not unlike"))
+            Err(Inexpressible::DivergentNamespaces(set.clone()))
         }
-        Peer::Pods(set) => Ok(vec![write::pods(set, home)]),
+        Peer::Pods(set) => Ok(vec![write::pods(set, namespace)]),
         Peer::Addresses(block) if block.cidr().addr().is_multicast() => {
-            Err(format!("{block}: multicast cannot stand beside other peers there"))
+            Err(Inexpressible::Multicast(block.clone()))
         }
         Peer::Addresses(block) => Ok(vec![write::ip_block(block)]),
         Peer::Nodes(selector) => Ok(vec![write::nodes(selector)]),
         Peer::Names(names) => names
             .iter()
-            .map(|name| match write::fqdn(name) {
-                Some(peer) => Ok(peer),
-                None => Err(format!("{name}: not a name, or names, that can be written there")),
-            })
+            .map(|name| write::fqdn(name).ok_or_else(|| Inexpressible::DomainName(name.clone())))
             .collect(),
-        other => Err(format!("{other}: there are no words for it there")),
+        other => Err(Inexpressible::Peer(other.clone())),
     }
 }
 
-// === impl Tongue ===
+// === impl AntreaWriter ===
 
-impl Tongue for Antrea {
-    const MOST_RULES: usize = usize::MAX;
-    const ONE_SUBJECT: bool = false;
-
-    fn subjects(
-        &self,
-        conversion: &Conversion<'_>,
-        origin: usize,
-        subjects: &[Subject],
-        speech: &mut Speech,
-    ) -> Vec<Written> {
-        let home = conversion.origins[origin].home();
-        let mut said = Vec::new();
-        for subject in subjects {
-            match subject {
-                Subject::Pods(set) if ends::beyond_labels(set).is_none() => said.push(write::pods(set, home)),
-                other => {
-                    let why = format!("cannot apply to {other}");
-                    speech.cannot(&codes::SUBJECT, conversion, origin, None, "", why);
-                }
-            }
-        }
-        said
+impl DialectWriter for AntreaWriter {
+    fn max_rules(&self) -> usize {
+        usize::MAX
     }
 
-    fn rule(
-        &self,
-        conversion: &Conversion<'_>,
-        origin: usize,
-        rule: &Rule,
-        stage: Stage,
-        speech: &mut Speech,
-    ) -> Vec<Written> {
-        let home = conversion.origins[origin].home();
-        let Some((peers, ports)) = lists::said(conversion, origin, rule, |one| peer(one, home), speech)
-        else {
-            return Vec::new();
-        };
-        // Past the baseline comes the end, where everything is allowed; Pass is refused in that tier.
+    fn has_single_subject(&self) -> bool {
+        false
+    }
+
+    fn subjects(&self, scope: &mut PolicyScope<'_, '_>, subjects: &[Subject]) -> Vec<Written> {
+        let namespace = scope.conversion.origins[scope.origin].own_namespace();
+        let mut written = Vec::new();
+        for subject in subjects {
+            match subject {
+                Subject::Pods(set) if normalize::by_labels_alone(set).is_ok() => {
+                    written.push(write::pods(set, namespace));
+                }
+                other => scope.refuse(&codes::SUBJECT, None, "", format!("cannot apply to {other}")),
+            }
+        }
+        written
+    }
+
+    fn rule(&self, scope: &mut PolicyScope<'_, '_>, rule: &Rule, stage: Stage) -> Vec<Written> {
+        let namespace = scope.conversion.origins[scope.origin].own_namespace();
+        let lists = rule_lists::peers_and_ports(scope, rule, |one| peer(one, namespace));
+        let Some((peers, ports)) = lists else { return Vec::new() };
+        // Behind the baseline everything is allowed, and Antrea refuses Pass in that tier.
         let action = match rule.action {
             Action::Pass if stage == Stage::Baseline => Action::Allow,
             action => action,
@@ -257,11 +242,11 @@ impl Tongue for Antrea {
         true
     }
 
-    fn wanted(&self, origin: &Origin) -> Wanted {
-        match (origin.dialect, origin.place) {
-            (Dialect::Antrea2020, Some(place)) => Wanted::Exactly(place.priority.0),
-            (_, Some(place)) => Wanted::Exactly(place.priority.0 + SHIFT),
-            _ => Wanted::Anywhere,
+    fn preferred_priority(&self, origin: &OriginPolicy) -> PreferredPriority {
+        match (origin.dialect, origin.precedence) {
+            (Dialect::Antrea2020, Some(precedence)) => PreferredPriority::Exactly(precedence.priority.0),
+            (_, Some(precedence)) => PreferredPriority::Exactly(precedence.priority.0 + SHIFT),
+            _ => PreferredPriority::Anywhere,
         }
     }
 }

@@ -1,60 +1,59 @@
-//! What is said otherwise, as seen when all is said: priorities that are others, and policies of which nothing is left.
+//! Reports on the emitted objects as a whole: changed priorities, and policies for which no object was emitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_model::policy::{Placement, Priority};
 
 use super::codes;
-use super::conversion::{Conversion, Origin};
-use super::order::Place;
-use super::speech::Speech;
+use super::conversion::{Conversion, OriginPolicy};
+use super::output::ConversionOutput;
+use super::precedence::Precedence;
 
-/// As many new priorities of one policy are named.
-const MOST_NAMED: usize = 3;
+/// Maximum number of new priorities of one policy in a message.
+const MAX_LISTED: usize = 3;
 
-/// Notes what is said otherwise.
-pub(super) fn changes(conversion: &Conversion<'_>, speech: &mut Speech) {
-    priorities(conversion, speech);
-    left_out(conversion, speech);
+/// Reports policies whose priority changes, and policies left out without a reason reported so far.
+pub(super) fn report_changes(conversion: &Conversion<'_>, output: &mut ConversionOutput) {
+    report_priorities(conversion, output);
+    report_left_out(conversion, output);
 }
 
-/// Priorities that a policy of a tier does not have any more.
-fn priorities(conversion: &Conversion<'_>, speech: &mut Speech) {
+fn report_priorities(conversion: &Conversion<'_>, output: &mut ConversionOutput) {
     let mut given: BTreeMap<usize, BTreeSet<Priority>> = BTreeMap::new();
-    for said in speech.said.iter().filter(|said| said.place != Place::UNION) {
-        given.entry(said.origin).or_default().insert(said.place.priority);
+    for emitted in output.emitted.iter().filter(|emitted| emitted.precedence != Precedence::UNION) {
+        given.entry(emitted.origin).or_default().insert(emitted.precedence.priority);
     }
     for (index, given) in given {
         let origin = &conversion.origins[index];
-        let (Placement::Tier { .. }, Some(place)) = (&origin.policy.placement, origin.place) else {
+        let (Placement::Tier { .. }, Some(old)) = (&origin.policy.placement, origin.precedence) else {
             continue;
         };
-        // A baseline of the admin policies has none, and stands before all others.
-        let has_one = place.priority.0 >= 0.0 && given.iter().all(|one| one.0 >= 0.0);
-        if !has_one || given.iter().all(|one| *one == place.priority) {
+        // A BaselineAdminNetworkPolicy has none: its priority here is negative.
+        let has_one = old.priority.0 >= 0.0 && given.iter().all(|one| one.0 >= 0.0);
+        if !has_one || given.iter().all(|one| *one == old.priority) {
             continue;
         }
-        let mut numbers: Vec<String> = given.iter().take(MOST_NAMED).map(ToString::to_string).collect();
-        if given.len() > MOST_NAMED {
+        let mut numbers: Vec<String> = given.iter().take(MAX_LISTED).map(ToString::to_string).collect();
+        if given.len() > MAX_LISTED {
             numbers.extend(given.last().map(|last| format!("… {last}")));
         }
-        let message = format!("priority {} becomes {}", place.priority, numbers.join(", "));
-        speech.note(&codes::PRIORITY, conversion, index, None, ".priority", message);
+        let message = format!("priority {} becomes {}", old.priority, numbers.join(", "));
+        output.scope(conversion, index).report(&codes::PRIORITY, None, ".priority", message);
     }
 }
 
-/// Policies that no object says, and nothing has been said about that yet.
-fn left_out(conversion: &Conversion<'_>, speech: &mut Speech) {
-    let said: BTreeSet<usize> = speech.said.iter().map(|said| said.origin).collect();
+fn report_left_out(conversion: &Conversion<'_>, output: &mut ConversionOutput) {
+    let emitted: BTreeSet<usize> = output.emitted.iter().map(|emitted| emitted.origin).collect();
     for (index, origin) in conversion.origins.iter().enumerate() {
-        if said.contains(&index) || speech.failed.contains(&index) {
+        if emitted.contains(&index) || output.failed.contains(&index) {
             continue;
         }
-        speech.note(&codes::NO_EFFECT, conversion, index, None, "", why(origin).to_owned());
+        let message = why_left_out(origin).to_owned();
+        output.scope(conversion, index).report(&codes::NO_EFFECT, None, "", message);
     }
 }
 
-fn why(origin: &Origin) -> &'static str {
+fn why_left_out(origin: &OriginPolicy) -> &'static str {
     match (&origin.policy.placement, origin.policy.isolations.is_empty(), origin.policy.rules.is_empty()) {
         (Placement::Tier { .. }, _, true) => "the policy has no rules, does nothing, and is left out",
         (_, true, true) => "the policy isolates nobody and allows nothing, and is left out",

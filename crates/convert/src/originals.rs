@@ -1,7 +1,7 @@
-//! Policies as they were written: what lowering forgets and a converted object shall keep.
+//! Policies as written: labels, annotations and formatting that lowering drops and a conversion keeps.
 //!
-//! The rule language has no labels and no annotations, and an object that is in the right dialect already is best printed
-//! as its author wrote it. So texts are read a second time, for their trees.
+//! The rule language has no labels and no annotations, and an object of the target dialect is printed as its author wrote
+//! it. So sources are parsed a second time, for their trees.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use palisade_dialects::source::{Limits, documents};
 use palisade_dialects::written::Written;
 use palisade_model::policy::Object;
 
-/// Objects by identity, as they were written.
+/// Objects as written, by identity, without the fields that a cluster adds.
 #[derive(Debug, Clone, Default)]
 pub struct Originals(BTreeMap<Key, Written>);
 
-/// The API groups of policies, and of what policies name.
+/// API groups of policies, tiers and groups.
 const GROUPS: &[&str] = &[
     "networking.k8s.io",
     "extensions",
@@ -25,8 +25,8 @@ const GROUPS: &[&str] = &[
     palisade_dialects::antrea::GROUP_2020,
 ];
 
-/// Fields of `metadata` that belong to one object in one cluster.
-const OF_THE_CLUSTER: &[&str] = &[
+/// Fields of `metadata` that the API server sets.
+const SERVER_FIELDS: &[&str] = &[
     "uid",
     "resourceVersion",
     "generation",
@@ -37,13 +37,13 @@ const OF_THE_CLUSTER: &[&str] = &[
     "selfLink",
 ];
 
-/// What `kubectl apply` notes: the object before it was converted.
+/// Annotation of `kubectl apply` with the object before its conversion.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 // === impl Originals ===
 
 impl Originals {
-    /// The policies of these texts.
+    /// Parses the policies of these sources.
     pub fn read<'s>(sources: impl IntoIterator<Item = &'s Source>) -> Self {
         let mut all = Originals::default();
         let limits = Limits::default();
@@ -55,36 +55,36 @@ impl Originals {
         all
     }
 
-    /// Adds an object, or those of a list. Of two with one identity the later one counts, as in a world.
+    /// Adds an object, or the items of a list. An object replaces an earlier one of the same identity, as in a world.
     pub fn add(&mut self, source: &Source, node: &Node<'_>) {
         each(source, node, &mut |item| {
-            // What is wrong with it has been said when it was read.
+            // Its diagnostics were reported when the world was loaded.
             if let Some((_, header)) = recognise(source, item, &mut Vec::new())
                 && GROUPS.contains(&&*header.group)
             {
-                self.0.insert(header.key(), without_cluster(Written::from(item)));
+                self.0.insert(header.key(), without_server_fields(Written::from(item)));
             }
         });
     }
 
-    /// An object as it was written, without what a cluster added to it.
+    /// Returns an object as written.
     pub fn get(&self, object: &Object) -> Option<&Written> {
         self.0.get(&key(object))
     }
 
-    /// An object by its identity.
+    /// Returns an object as written, by its identity.
     pub fn by_key(&self, key: &Key) -> Option<&Written> {
         self.0.get(key)
     }
 
-    /// Labels or annotations of an object, to be kept.
+    /// Returns the labels or the annotations of an object, if it has any.
     pub fn map(&self, object: &Object, name: &str) -> Option<Written> {
         let map = self.get(object)?.get("metadata")?.get(name)?.clone();
         matches!(&map, Written::Map(entries) if !entries.is_empty()).then_some(map)
     }
 }
 
-/// The identity of an object.
+/// Returns the identity of an object.
 pub fn key(object: &Object) -> Key {
     Key {
         group: object.group.clone(),
@@ -94,12 +94,12 @@ pub fn key(object: &Object) -> Key {
     }
 }
 
-fn without_cluster(object: Written) -> Written {
+fn without_server_fields(object: Written) -> Written {
     let Written::Map(fields) = object else { return object };
     let field = |(key, value): (String, Written)| match (key.as_str(), value) {
         ("status", _) => None,
         ("metadata", Written::Map(fields)) => {
-            let kept = fields.into_iter().filter(|(key, _)| !OF_THE_CLUSTER.contains(&key.as_str()));
+            let kept = fields.into_iter().filter(|(key, _)| !SERVER_FIELDS.contains(&key.as_str()));
             Some((key, Written::Map(kept.filter_map(annotations).collect())))
         }
         (_, value) => Some((key, value)),

@@ -1,8 +1,8 @@
-//! NetworkPolicies as rules that are asked in order: first what any of them allows, then that they deny the rest.
+//! NetworkPolicies as rules that are evaluated in order: what any of them allows, then denials for isolated pods.
 //!
-//! This stands directly behind the NetworkPolicy stage, at the very beginning of the baseline tiers: whoever is isolated
-//! gets a final answer there, as before, and everybody else goes on to the baseline. It is the same only if every
-//! policy that adds up goes: one that stays would deny what these allow.
+//! The rules stand directly behind the NetworkPolicy stage, before everything in the baseline tiers: isolated pods get a
+//! final verdict there, as before, and others go on to the baseline. The result is equivalent only if every policy of the
+//! stage is converted: one that stays would deny what these allow.
 
 use std::sync::Arc;
 
@@ -12,101 +12,106 @@ use palisade_model::snapshot::Stage;
 
 use super::codes;
 use super::conversion::Conversion;
-use super::numbers::Wanted;
-use super::order::{Line, Piece, Place, Slot, Tongue, pieces, side_by_side};
-use super::speech::Speech;
+use super::output::{ConversionOutput, PolicyScope};
+use super::precedence::Precedence;
+use super::priorities::PreferredPriority;
+use super::slots::{ConvertedRule, DialectWriter, PolicyDraft, PrioritySlot, drafts, side_by_side};
 
-/// What a rule of a policy that adds up is worth.
+/// Effect of a union rule, by whether its subjects are isolated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Worth {
-    /// Whoever it applies to is isolated: what it allows is allowed.
-    Counts,
-    /// Nobody it applies to is isolated: it opens nothing, because nothing is closed.
+pub(super) enum UnionEffect {
+    /// All of its subjects are isolated: it opens what it allows.
+    Opens,
+    /// None of its subjects is isolated: everything is open without it.
     Nothing,
-    /// Some may be, and some not.
-    Unclear,
+    /// Some of its subjects may be isolated, and some not.
+    Mixed,
 }
 
-/// The union policies to convert, allowing ones before denying ones.
-pub(super) fn slots<T: Tongue>(conversion: &Conversion<'_>, tongue: &T, speech: &mut Speech) -> Vec<Slot> {
+/// Directions in the order of `policyTypes`.
+pub(super) const DIRECTIONS: [Direction; 2] = [Direction::Ingress, Direction::Egress];
+
+/// Returns the slots of the union policies to convert, allowing ones before denying ones.
+pub(super) fn slots<W: DialectWriter>(
+    conversion: &Conversion<'_>,
+    writer: &W,
+    output: &mut ConversionOutput,
+) -> Vec<PrioritySlot> {
     let origins: Vec<usize> = (0..conversion.origins.len())
         .filter(|at| {
-            conversion.origins[*at].policy.placement == Placement::Union && !speech.failed.contains(at)
+            conversion.origins[*at].policy.placement == Placement::Union && !output.failed.contains(at)
         })
         .collect();
-    let mut allowing: Vec<Vec<Piece>> = Vec::new();
-    let mut denying: Vec<Vec<Piece>> = Vec::new();
+    let mut allowing: Vec<Vec<PolicyDraft>> = Vec::new();
+    let mut denying: Vec<Vec<PolicyDraft>> = Vec::new();
     for origin in origins {
         let policy = &conversion.origins[origin].policy;
-        let mut lines = Vec::new();
+        let mut scope = output.scope(conversion, origin);
+        let mut rules = Vec::new();
         for rule in &policy.rules {
-            if counts(conversion, origin, rule, speech) {
-                lines.push(Line {
-                    origin,
-                    direction: rule.direction,
-                    index: rule.index,
-                    subjects: Arc::clone(&rule.subjects),
-                    words: tongue.rule(conversion, origin, rule, Stage::Baseline, speech),
-                });
+            if opens(&mut scope, rule) {
+                rules.push(ConvertedRule::new(writer, &mut scope, rule, Stage::Baseline));
             }
         }
-        allowing.push(pieces(conversion, tongue, &lines, speech));
-        let mut lines = Vec::new();
+        allowing.push(drafts(conversion, writer, &rules, output));
+        let mut scope = output.scope(conversion, origin);
+        let mut rules = Vec::new();
         for isolation in
             policy.isolations.iter().filter(|isolation| !is_covered(conversion, origin, isolation))
         {
-            let Some(words) = tongue.deny_all(isolation.direction) else {
-                let why = format!(
+            let Some(written) = writer.deny_all(isolation.direction) else {
+                let reason = format!(
                     "it isolates pods for {}: everybody has to be denied, and there are no words for everybody there",
                     isolation.direction
                 );
-                speech.cannot(&codes::UNION, conversion, origin, None, "", why);
+                scope.refuse(&codes::UNION, None, "", reason);
                 continue;
             };
-            lines.push(Line {
+            rules.push(ConvertedRule {
                 origin,
                 direction: isolation.direction,
                 index: 0,
                 subjects: Arc::clone(&isolation.subjects),
-                words: vec![words],
+                written: vec![written],
             });
         }
-        let isolating = pieces(conversion, tongue, &lines, speech).into_iter();
-        denying.push(isolating.map(|piece| Piece { isolates: true, ..piece }).collect());
+        let isolating = drafts(conversion, writer, &rules, output).into_iter();
+        denying.push(isolating.map(|draft| PolicyDraft { isolates: true, ..draft }).collect());
     }
-    // What is allowed is allowed in any order, and so is what is denied.
-    let mut slots = side_by_side(Place::UNION, Wanted::Anywhere, allowing);
-    slots.extend(side_by_side(Place::UNION, Wanted::Anywhere, denying));
+    // Among rules that all allow, or all deny, order changes no verdict.
+    let mut slots = side_by_side(Precedence::UNION, PreferredPriority::Anywhere, allowing);
+    slots.extend(side_by_side(Precedence::UNION, PreferredPriority::Anywhere, denying));
     slots
 }
 
-/// Whether a rule has to be said. Notes where it has not, and where nobody can say.
-pub(super) fn counts(conversion: &Conversion<'_>, origin: usize, rule: &Rule, speech: &mut Speech) -> bool {
+/// Whether a union rule has to be written. Reports one without effect, and refuses one whose effect is mixed.
+pub(super) fn opens(scope: &mut PolicyScope<'_, '_>, rule: &Rule) -> bool {
+    let conversion = scope.conversion;
     let key = (Arc::clone(&rule.subjects), rule.direction);
-    let known = conversion.worths.borrow().get(&key).copied();
-    let own = known.unwrap_or_else(|| {
-        let own = worth(conversion, rule);
-        conversion.worths.borrow_mut().insert(key, own);
-        own
+    let known = conversion.union_effects.borrow().get(&key).copied();
+    let effect = known.unwrap_or_else(|| {
+        let effect = union_effect(conversion, rule);
+        conversion.union_effects.borrow_mut().insert(key, effect);
+        effect
     });
-    match own {
-        Worth::Counts => true,
-        Worth::Nothing => {
+    match effect {
+        UnionEffect::Opens => true,
+        UnionEffect::Nothing => {
             let message = "nobody isolates the pods of the rule: it opens nothing and is left out".to_owned();
-            speech.note(&codes::NO_EFFECT, conversion, origin, Some(rule), "", message);
+            scope.report(&codes::NO_EFFECT, Some(rule), "", message);
             false
         }
-        Worth::Unclear => {
-            let why =
+        UnionEffect::Mixed => {
+            let reason =
                 "some of its pods are isolated and some may not be: elsewhere the rule would hold for all";
-            speech.cannot(&codes::UNION, conversion, origin, Some(rule), "", why.to_owned());
+            scope.refuse(&codes::UNION, Some(rule), "", reason.to_owned());
             false
         }
     }
 }
 
-/// What a rule is worth where all policies that add up are taken together.
-fn worth(conversion: &Conversion<'_>, rule: &Rule) -> Worth {
+/// Returns the effect of a rule, given the isolations of all policies, converted and staying.
+fn union_effect(conversion: &Conversion<'_>, rule: &Rule) -> UnionEffect {
     let all = || conversion.origins.iter().chain(&conversion.staying);
     let isolations = || {
         all()
@@ -114,21 +119,21 @@ fn worth(conversion: &Conversion<'_>, rule: &Rule) -> Worth {
             .filter(|isolation| isolation.direction == rule.direction)
             .flat_map(|isolation| isolation.subjects.iter())
     };
-    let worth = |subject: &Subject| {
+    let effect = |subject: &Subject| {
         if isolations().any(|isolated| covers(isolated, subject)) {
-            Worth::Counts
+            UnionEffect::Opens
         } else if isolations().all(|isolated| are_disjoint(isolated, subject)) {
-            Worth::Nothing
+            UnionEffect::Nothing
         } else {
-            Worth::Unclear
+            UnionEffect::Mixed
         }
     };
-    let mut each = rule.subjects.iter().map(worth);
-    let first = each.next().unwrap_or(Worth::Nothing);
-    if each.all(|one| one == first) { first } else { Worth::Unclear }
+    let mut each = rule.subjects.iter().map(effect);
+    let first = each.next().unwrap_or(UnionEffect::Nothing);
+    if each.all(|one| one == first) { first } else { UnionEffect::Mixed }
 }
 
-/// Whether another policy that is converted isolates all of these pods already; of two that isolate the same, the second.
+/// Whether another converted policy isolates all of these pods. Of two that isolate the same ones the second is covered.
 fn is_covered(conversion: &Conversion<'_>, origin: usize, isolation: &Isolation) -> bool {
     let covered = |by: &Isolation| {
         by.direction == isolation.direction
@@ -144,19 +149,16 @@ fn is_covered(conversion: &Conversion<'_>, origin: usize, isolation: &Isolation)
     })
 }
 
-/// Whether everybody of the second is in the first, whatever the cluster. `false` means only that it is not obvious.
+/// Whether `all` selects everything that `some` selects, in every cluster. `false` is no proof of the contrary.
 pub(super) fn covers(all: &Subject, some: &Subject) -> bool {
     match (all, some) {
         (Subject::Pods(all), Subject::Pods(some)) => {
-            let asked = all.pods.requirements();
+            let required = all.pods.requirements();
             all.namespaces == some.namespaces
                 && all.external == some.external
                 && (all.account.is_none() || all.account == some.account)
-                && asked.iter().all(|requirement| some.pods.requirements().contains(requirement))
+                && required.iter().all(|requirement| some.pods.requirements().contains(requirement))
         }
         (all, some) => all == some,
     }
 }
-
-/// Both directions that a policy says something about, in the order of `policyTypes`.
-pub(super) const DIRECTIONS: [Direction; 2] = [Direction::Ingress, Direction::Egress];

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use palisade_convert::{Converted, Originals, Request, Target, convert};
+use palisade_convert::{ConversionRequest, Converted, Originals, TargetDialect, convert};
 use palisade_dialects::load::{load, load_object};
 use palisade_dialects::object::DEFAULT_NAMESPACE;
 use palisade_dialects::source::tree::Source;
@@ -20,11 +20,15 @@ use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::verdicts::Verdicts;
 use palisade_policytest::format::{Expectation, Test, read};
 
-const TARGETS: [Target; 4] =
-    [Target::NetworkPolicy, Target::ClusterNetworkPolicy, Target::AdminNetworkPolicy, Target::Antrea];
+const TARGETS: [TargetDialect; 4] = [
+    TargetDialect::NetworkPolicy,
+    TargetDialect::ClusterNetworkPolicy,
+    TargetDialect::AdminNetworkPolicy,
+    TargetDialect::Antrea,
+];
 
-fn request(to: Target, from: &[Dialect], partial: bool) -> Request {
-    Request { to, from: from.to_vec(), partial }
+fn request(to: TargetDialect, from: &[Dialect], partial: bool) -> ConversionRequest {
+    ConversionRequest { to, from: from.to_vec(), partial }
 }
 
 fn root() -> PathBuf {
@@ -68,7 +72,7 @@ impl Given {
         }
     }
 
-    fn convert(&self, name: &str, request: &Request) -> Converted {
+    fn convert(&self, name: &str, request: &ConversionRequest) -> Converted {
         let converted = convert(&self.world, &self.originals, request);
         converted.unwrap_or_else(|failure| panic!("{name}, to {:?}: {failure}", request.to))
     }
@@ -144,12 +148,12 @@ fn assert_holds(name: &str, objects: Objects, lines: &[Expectation], options: &O
 }
 
 fn errors(converted: &Converted) -> Vec<String> {
-    let errors = converted.found.iter().filter(|one| one.is_error());
+    let errors = converted.diagnostics.iter().filter(|one| one.is_error());
     errors.map(|one| format!("{} {} {}", one.code.id, one.field, one.message)).collect()
 }
 
 /// Converts every step of a suite as a whole, and holds the result to the suite's lines. Says how many policies went.
-fn converts(suite: &str, from: &[Dialect], to: Target) -> usize {
+fn converts(suite: &str, from: &[Dialect], to: TargetDialect) -> usize {
     let mut gone = 0;
     each_step(suite, |name, given, lines, options| {
         let converted = given.convert(name, &request(to, from, false));
@@ -167,29 +171,33 @@ fn converts(suite: &str, from: &[Dialect], to: Target) -> usize {
 }
 
 /// Converts whatever can be said of every step of a suite. Says how many policies went, and how many stayed.
-fn converts_partly(suite: &str, to: Target) -> (usize, usize) {
+fn converts_partly(suite: &str, to: TargetDialect) -> (usize, usize) {
     let (mut gone, mut stayed) = (0, 0);
     each_step(suite, |name, given, lines, options| {
         let converted = given.convert(name, &request(to, &[], true));
         let after = given.with(&converted);
         assert_holds(name, after.objects(&converted), lines, options);
         gone += converted.replaced.len();
-        stayed += converted.found.iter().filter(|one| one.is_error()).count();
+        stayed += converted.diagnostics.iter().filter(|one| one.is_error()).count();
     });
     (gone, stayed)
 }
 
 #[test]
 fn admin_policies_become_cluster_policies() {
-    assert!(converts("npa-v1alpha1", &[Dialect::AdminNetworkPolicy], Target::ClusterNetworkPolicy) > 90);
+    assert!(
+        converts("npa-v1alpha1", &[Dialect::AdminNetworkPolicy], TargetDialect::ClusterNetworkPolicy) > 90
+    );
 }
 
 #[test]
 fn cluster_policies_become_admin_policies() {
     let mut gone = 0;
     each_step("npa-v1alpha2", |name, given, lines, options| {
-        let converted =
-            given.convert(name, &request(Target::AdminNetworkPolicy, &[Dialect::ClusterNetworkPolicy], true));
+        let converted = given.convert(
+            name,
+            &request(TargetDialect::AdminNetworkPolicy, &[Dialect::ClusterNetworkPolicy], true),
+        );
         assert_holds(name, given.with(&converted).objects(&converted), lines, options);
         gone += converted.replaced.len();
     });
@@ -198,30 +206,30 @@ fn cluster_policies_become_admin_policies() {
 
 #[test]
 fn cluster_policies_become_antreas() {
-    assert!(converts("npa-v1alpha2", &[Dialect::ClusterNetworkPolicy], Target::Antrea) > 90);
-    assert!(converts("npa-v1alpha1", &[Dialect::AdminNetworkPolicy], Target::Antrea) > 90);
+    assert!(converts("npa-v1alpha2", &[Dialect::ClusterNetworkPolicy], TargetDialect::Antrea) > 90);
+    assert!(converts("npa-v1alpha1", &[Dialect::AdminNetworkPolicy], TargetDialect::Antrea) > 90);
 }
 
 #[test]
 fn network_policies_become_antreas() {
-    assert!(converts("k8s-e2e", &[], Target::Antrea) > 50);
+    assert!(converts("k8s-e2e", &[], TargetDialect::Antrea) > 50);
 }
 
 #[test]
 fn network_policies_of_2016_become_those_of_today() {
-    assert!(converts_partly("k8s-v1beta1", Target::NetworkPolicy).0 > 10);
+    assert!(converts_partly("k8s-v1beta1", TargetDialect::NetworkPolicy).0 > 10);
 }
 
 #[test]
 fn policies_of_2020_become_todays() {
-    let (gone, stayed) = converts_partly("antrea-2020", Target::Antrea);
+    let (gone, stayed) = converts_partly("antrea-2020", TargetDialect::Antrea);
     // Tiers of their own may stand between built-in ones that have other numbers today.
     assert!(gone > 10 && stayed > 0, "{gone} {stayed}");
 }
 
 #[test]
 fn thoriums_become_network_policies() {
-    let (gone, stayed) = converts_partly("thorium-document", Target::NetworkPolicy);
+    let (gone, stayed) = converts_partly("thorium-document", TargetDialect::NetworkPolicy);
     // Those that cannot be read stay.
     assert!(gone > 10 && stayed > 0, "{gone} {stayed}");
 }
@@ -272,14 +280,16 @@ fn anp(name: &str, priority: u32, rest: &str) -> String {
 
 #[test]
 fn what_cannot_be_said_is_named_with_its_reason() {
-    use Target::{AdminNetworkPolicy as Admin, Antrea, ClusterNetworkPolicy as Cluster, NetworkPolicy as Np};
+    use TargetDialect::{
+        AdminNetworkPolicy as Admin, Antrea, ClusterNetworkPolicy as Cluster, NetworkPolicy as Np,
+    };
     let all = "appliedTo: [{podSelector: {}}]";
     let shop = "appliedTo: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}}]";
     let from = "from: [{podSelector: {matchLabels: {app: web}}}]";
     let baseline = "apiVersion: policy.networking.k8s.io/v1alpha1\nkind: BaselineAdminNetworkPolicy\nmetadata: {name: default}\nspec: {subject: {namespaces: {}}, ingress: [{action: Deny, from: [{namespaces: {}}]}]}\n";
     let np = "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: p, namespace: shop}, spec: {podSelector: {}, policyTypes: [Ingress]}}";
     #[rustfmt::skip]
-    let table: Vec<(String, Target, &str, &str, &str)> = vec![
+    let table: Vec<(String, TargetDialect, &str, &str, &str)> = vec![
         // What Antrea alone can say.
         (acnp(&format!("{all}, ingress: [{{action: Reject, {from}}}]")), Cluster, "C0101", "spec.ingress[0].action", "Reject answers"),
         (acnp(&format!("{all}, ingress: [{{action: Drop}}]")), Cluster, "C0102", "spec.ingress[0].from", "everybody"),
@@ -326,7 +336,7 @@ fn what_cannot_be_said_is_named_with_its_reason() {
     for (text, to, code, field, reason) in table {
         let given = Given::text(&text);
         let converted = given.convert(&text, &request(to, &[], false));
-        let named = converted.found.iter().any(|one| {
+        let named = converted.diagnostics.iter().any(|one| {
             one.is_error() && one.code.id == code && one.field == field && one.message.contains(reason)
         });
         assert!(named, "{text} to {to:?}: {:?}", errors(&converted));
@@ -334,17 +344,17 @@ fn what_cannot_be_said_is_named_with_its_reason() {
     }
 }
 
-fn said(given: &Given, to: Target) -> String {
+fn said(given: &Given, to: TargetDialect) -> String {
     let converted = given.convert("given", &request(to, &[], false));
     assert_eq!(errors(&converted), [] as [&str; 0]);
     written::yaml(&converted.objects)
 }
 
 /// What is said about a converted: code and message.
-fn notes(given: &Given, to: Target) -> Vec<(&'static str, String)> {
+fn notes(given: &Given, to: TargetDialect) -> Vec<(&'static str, String)> {
     let converted = given.convert("given", &request(to, &[], false));
     assert_eq!(errors(&converted), [] as [&str; 0]);
-    converted.found.iter().map(|one| (one.code.id, one.message.clone())).collect()
+    converted.diagnostics.iter().map(|one| (one.code.id, one.message.clone())).collect()
 }
 
 #[test]
@@ -356,11 +366,11 @@ fn a_name_of_253_characters_has_room_for_what_comes_behind() {
         )
     };
     let given = Given::text(&policy("ingress: [{from: [{podSelector: {}}]}]"));
-    let text = said(&given, Target::Antrea);
+    let text = said(&given, TargetDialect::Antrea);
     assert!(text.contains(&format!("name: {}-isolation\n", "a".repeat(243))), "{text}");
     let rules = vec!["{action: Deny, to: [{namespaces: {}}]}"; 60].join(", ");
     let given = Given::text(&anp(&long, 5, &format!("egress: [{rules}]")));
-    let text = said(&given, Target::ClusterNetworkPolicy);
+    let text = said(&given, TargetDialect::ClusterNetworkPolicy);
     assert!(text.contains(&format!("name: {}-2\n", "a".repeat(251))), "{text}");
 }
 
@@ -370,15 +380,15 @@ fn a_policy_that_vanishes_is_named() {
         &(anp("a", 5, "ingress: [{action: Deny, from: [{namespaces: {}}]}]")
             + &anp("idle", 6, "ingress: []")),
     );
-    let found = notes(&given, Target::ClusterNetworkPolicy);
+    let found = notes(&given, TargetDialect::ClusterNetworkPolicy);
     assert_eq!(found, [("C0204", "the policy has no rules, does nothing, and is left out".to_owned())]);
 }
 
 #[test]
 fn a_priority_that_changes_is_named() {
     let given = Given::text(&anp("a", 5, "ingress: [{action: Deny, from: [{namespaces: {}}]}]"));
-    assert_eq!(notes(&given, Target::ClusterNetworkPolicy), []);
-    assert_eq!(notes(&given, Target::Antrea), [("C0207", "priority 5 becomes 6".to_owned())]);
+    assert_eq!(notes(&given, TargetDialect::ClusterNetworkPolicy), []);
+    assert_eq!(notes(&given, TargetDialect::Antrea), [("C0207", "priority 5 becomes 6".to_owned())]);
 }
 
 #[test]
@@ -393,10 +403,10 @@ fn baselines_for_the_same_pods_are_one() {
                 "egress: [{action: Deny, to: [{networks: [10.0.0.0/8, 11.0.0.0/8]}]}]",
             )),
     );
-    let text = said(&given, Target::AdminNetworkPolicy);
+    let text = said(&given, TargetDialect::AdminNetworkPolicy);
     assert_eq!(text.matches("kind: BaselineAdminNetworkPolicy\n").count(), 1, "{text}");
     assert!(text.find("action: Allow").unwrap() < text.find("action: Deny").unwrap(), "{text}");
-    let converted = given.convert("given", &request(Target::AdminNetworkPolicy, &[], false));
+    let converted = given.convert("given", &request(TargetDialect::AdminNetworkPolicy, &[], false));
     // The one that is asked last goes first.
     let gone: Vec<&str> = converted.left_to_delete().map(|object| object.name.as_str()).collect();
     assert_eq!(gone, ["b", "a"]);
@@ -409,12 +419,12 @@ fn its_own_namespace_is_named_where_there_is_one() {
     let given = Given::text(&acnp(&format!(
         "appliedTo: [{{namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: shop}}}}}}], {own}"
     )));
-    let text = said(&given, Target::ClusterNetworkPolicy);
+    let text = said(&given, TargetDialect::ClusterNetworkPolicy);
     assert_eq!(text.matches("kubernetes.io/metadata.name: shop").count(), 2, "{text}");
     let given = Given::text(&acnp(&format!(
         "appliedTo: [{{namespaceSelector: {{matchLabels: {{team: shop}}}}}}], {own}"
     )));
-    let converted = given.convert("given", &request(Target::ClusterNetworkPolicy, &[], false));
+    let converted = given.convert("given", &request(TargetDialect::ClusterNetworkPolicy, &[], false));
     assert!(errors(&converted).iter().any(|one| one.contains("C0102")), "{:?}", errors(&converted));
 }
 
@@ -446,7 +456,7 @@ spec:
   egress: [{action: Deny, to: [{networks: [10.0.0.0/8]}, {nodes: {}}]}]
 ",
     );
-    let text = said(&given, Target::ClusterNetworkPolicy);
+    let text = said(&given, TargetDialect::ClusterNetworkPolicy);
     assert_eq!(
         text,
         "apiVersion: policy.networking.k8s.io/v1alpha2
@@ -530,7 +540,7 @@ fn long_lists_are_split_and_keep_their_order() {
     let given = Given::text(
         &(anp("rules", 5, &format!("ingress: [{}]", rules.join(", "))) + &anp("after", 6, &many)),
     );
-    let text = said(&given, Target::ClusterNetworkPolicy);
+    let text = said(&given, TargetDialect::ClusterNetworkPolicy);
     let priorities: Vec<&str> = text.lines().filter(|line| line.starts_with("  priority")).collect();
     assert_eq!(priorities, ["  priority: 5", "  priority: 6", "  priority: 7", "  priority: 8"]);
     let names: Vec<&str> = text.lines().filter(|line| line.starts_with("  name")).collect();
@@ -548,7 +558,7 @@ fn policies_of_one_place_take_turns_and_still_do_when_cut_apart() {
     };
     let a = one("a", &format!("{}, {}", to("Drop", "one"), to("Drop", "two")));
     let b = one("b", &format!("{}, {}", to("Allow", "two"), to("Allow", "one")));
-    let text = said(&Given::text(&format!("{a}\n---\n{b}")), Target::ClusterNetworkPolicy);
+    let text = said(&Given::text(&format!("{a}\n---\n{b}")), TargetDialect::ClusterNetworkPolicy);
     let names: Vec<&str> = text.lines().filter(|line| line.starts_with("  name")).collect();
     assert_eq!(names, ["  name: a", "  name: b", "  name: a-2", "  name: b-2"], "{text}");
     // Upstream does not say what equal priorities mean: none are made.
@@ -562,7 +572,7 @@ fn subjects_of_their_own_become_policies_of_their_own() {
         "ingress: [{action: Allow, from: [{podSelector: {}}], appliedTo: [{podSelector: {matchLabels: {app: a}}}, {podSelector: {matchLabels: {app: b}}}]}, \
          {action: Drop, from: [{podSelector: {}}], appliedTo: [{podSelector: {}}]}]",
     ));
-    let text = said(&given, Target::ClusterNetworkPolicy);
+    let text = said(&given, TargetDialect::ClusterNetworkPolicy);
     assert_eq!(text.matches("kind: ClusterNetworkPolicy").count(), 3, "{text}");
 }
 
@@ -573,8 +583,8 @@ fn groups_and_exceptions_are_written_out() {
         "appliedTo: [{podSelector: {}}], egress: [{action: Drop, to: [{group: g}], enableLogging: true}]",
     );
     let given = Given::text(&format!("{group}\n---\n{policy}"));
-    let converted = given.convert("groups", &request(Target::ClusterNetworkPolicy, &[], false));
-    let codes: Vec<&str> = converted.found.iter().map(|one| one.code.id).collect();
+    let converted = given.convert("groups", &request(TargetDialect::ClusterNetworkPolicy, &[], false));
+    let codes: Vec<&str> = converted.diagnostics.iter().map(|one| one.code.id).collect();
     assert_eq!(codes, ["C0202", "C0201", "C0207"]);
     let text = written::yaml(&converted.objects);
     assert!(text.contains("- 10.0.0.0/26\n      - 10.0.0.128/25\n"), "{text}");
@@ -590,7 +600,7 @@ fn network_policies_allow_first_and_then_deny() {
 {apiVersion: crd.antrea.io/v1beta1, kind: NetworkPolicy, metadata: {name: last, namespace: shop}, spec: {tier: baseline, priority: 2, appliedTo: [{podSelector: {}}], ingress: [{action: Allow}]}}
 ",
     );
-    let text = said(&given, Target::Antrea);
+    let text = said(&given, TargetDialect::Antrea);
     let order: Vec<&str> = text
         .lines()
         .filter(|line| {
@@ -620,7 +630,7 @@ fn an_antrea_policy_that_isolates_is_a_network_policy() {
     let given = Given::text(
         "{apiVersion: crd.antrea.io/v1beta1, kind: NetworkPolicy, metadata: {name: web, namespace: shop}, spec: {priority: 5, appliedTo: [{podSelector: {matchLabels: {app: web}}}], ingress: [{action: Allow, from: [{podSelector: {}}, {namespaceSelector: {matchLabels: {team: a}}}], ports: [{port: 80, endPort: 90}]}, {action: Drop}], egress: [{action: Drop}]}}",
     );
-    let text = said(&given, Target::NetworkPolicy);
+    let text = said(&given, TargetDialect::NetworkPolicy);
     assert_eq!(
         text,
         "apiVersion: networking.k8s.io/v1
@@ -682,15 +692,17 @@ spec:
 ---
 ";
     let given = Given::text(&format!("{group}{text}"));
-    assert_eq!(said(&given, Target::Antrea), format!("{group}{text}"));
+    assert_eq!(said(&given, TargetDialect::Antrea), format!("{group}{text}"));
 }
 
 #[test]
 fn there_and_back_again_is_the_same() {
     each_step("npa-v1alpha2", |name, given, lines, options| {
-        let there = given.convert(name, &request(Target::Antrea, &[Dialect::ClusterNetworkPolicy], false));
+        let there =
+            given.convert(name, &request(TargetDialect::Antrea, &[Dialect::ClusterNetworkPolicy], false));
         let middle = given.with(&there);
-        let back = middle.convert(name, &request(Target::ClusterNetworkPolicy, &[Dialect::Antrea], false));
+        let back =
+            middle.convert(name, &request(TargetDialect::ClusterNetworkPolicy, &[Dialect::Antrea], false));
         assert_eq!(errors(&back), [] as [&str; 0], "{name}");
         assert_eq!(back.replaced.len(), there.objects.len(), "{name}");
         assert_holds(name, middle.with(&back).objects(&back), lines, options);
@@ -702,14 +714,14 @@ fn a_part_is_printed_only_if_asked_for_and_the_rest_stays() {
     let good = anp("good", 5, "ingress: [{action: Deny, from: [{namespaces: {}}]}]");
     let bad = anp("bad", 6, "ingress: [{action: Deny, from: [{namespaces: {sameLabels: [tenant]}}]}]");
     let given = Given::text(&format!("{good}{bad}"));
-    let whole = given.convert("whole", &request(Target::ClusterNetworkPolicy, &[], false));
+    let whole = given.convert("whole", &request(TargetDialect::ClusterNetworkPolicy, &[], false));
     assert!(whole.objects.is_empty());
-    let part = given.convert("part", &request(Target::ClusterNetworkPolicy, &[], true));
+    let part = given.convert("part", &request(TargetDialect::ClusterNetworkPolicy, &[], true));
     assert_eq!(part.replaced.iter().map(|object| object.name.as_str()).collect::<Vec<_>>(), ["good"]);
     assert_eq!(errors(&part).len(), 1);
     // The other way round the one that stays would come second: it came first.
     let given = Given::text(&format!("{}{}", good.replace("priority: 5", "priority: 7"), bad));
-    let part = given.convert("part", &request(Target::ClusterNetworkPolicy, &[], true));
+    let part = given.convert("part", &request(TargetDialect::ClusterNetworkPolicy, &[], true));
     assert_eq!(part.objects.len(), 0);
     assert!(errors(&part).iter().any(|error| error.contains("it would come before AdminNetworkPolicy bad")));
 }
@@ -719,9 +731,12 @@ fn names_that_are_taken_get_a_number() {
     let default = "---\n{apiVersion: policy.networking.k8s.io/v1alpha1, kind: BaselineAdminNetworkPolicy, metadata: {name: default}, spec: {subject: {namespaces: {}}, ingress: [{action: Deny, from: [{namespaces: {}}]}]}}\n";
     let there = cnp("default", "Admin", 1, "ingress: [{action: Pass, from: [{namespaces: {}}]}]");
     let given = Given::text(&format!("{there}{default}"));
-    let converted = given.convert("names", &request(Target::ClusterNetworkPolicy, &[], false));
+    let converted = given.convert("names", &request(TargetDialect::ClusterNetworkPolicy, &[], false));
     assert!(
-        converted.found.iter().any(|one| one.code.id == "C0203" && one.message == "it becomes default-2")
+        converted
+            .diagnostics
+            .iter()
+            .any(|one| one.code.id == "C0203" && one.message == "it becomes default-2")
     );
 }
 

@@ -1,6 +1,6 @@
 //! `palisade convert`.
 
-use palisade_convert::{Converted, Failure, Originals, Request, Target, convert};
+use palisade_convert::{ConversionError, ConversionRequest, Converted, Originals, TargetDialect, convert};
 use palisade_dialects::{codes, thorium};
 use palisade_model::diagnostic::{Diagnostic, Severity};
 use palisade_model::policy::Dialect;
@@ -32,7 +32,7 @@ pub fn run(arguments: &ConvertArgs, color: ColorChoice) -> Outcome {
     }
     let world = input::world(&mut input, arguments.thorium);
     // What was lost while reading may have been a policy, and what is refused is in force nowhere.
-    let request = Request {
+    let request = ConversionRequest {
         to: arguments.to.into(),
         from: arguments.from.iter().map(|dialect| (*dialect).into()).collect(),
         partial: arguments.partial,
@@ -49,13 +49,13 @@ pub fn run(arguments: &ConvertArgs, color: ColorChoice) -> Outcome {
     let originals = Originals::read(input.sources.iter().map(|source| &**source));
     match convert(&world, &originals, &request) {
         Ok(conversion) => converted(&conversion, arguments, &input, &beside, look),
-        Err(Failure::Refused(refusal)) => fail(text!(
+        Err(ConversionError::Refused(refusal)) => fail(text!(
             "the converted objects would be refused: {}: {}{NL}  this is a bug, please report it: nothing is printed",
             refusal.field,
             refusal.message
         )),
-        Err(failure @ Failure::Unproven(_)) => fail(text!("{failure}: nothing is printed")),
-        Err(failure @ Failure::Differs(_)) => {
+        Err(failure @ ConversionError::Unproven(_)) => fail(text!("{failure}: nothing is printed")),
+        Err(failure @ ConversionError::Differs(_)) => {
             fail(text!("{failure}{NL}  this is a bug, please report it: nothing is printed"))
         }
     }
@@ -68,7 +68,7 @@ fn converted(
     beside: &[Diagnostic],
     look: Look,
 ) -> Outcome {
-    let Converted { objects, there, replaced, found, proof } = conversion;
+    let Converted { objects, kept, replaced, diagnostics: found, proof } = conversion;
     let errors = found.iter().filter(|one| one.severity() == Severity::Error).count();
     if errors == 0 && objects.is_empty() {
         let place = input::describe(&arguments.input.files);
@@ -94,7 +94,7 @@ fn converted(
             err,
             "{} said in {}, with {proof}",
             plural(replaced.len(), "object"),
-            plural(objects.len() - there, "object")
+            plural(objects.len() - kept, "object")
         );
     }
     if !objects.is_empty() {
@@ -148,15 +148,15 @@ fn concerns(finding: &Diagnostic) -> bool {
     finding.is_error() && (lost || named || kind.is_empty() || thorium::is_kind(kind))
 }
 
-// === impl Target ===
+// === impl TargetDialect ===
 
-impl From<ConvertTo> for Target {
+impl From<ConvertTo> for TargetDialect {
     fn from(to: ConvertTo) -> Self {
         match to {
-            ConvertTo::NetworkPolicy => Target::NetworkPolicy,
-            ConvertTo::ClusterNetworkPolicy => Target::ClusterNetworkPolicy,
-            ConvertTo::AdminNetworkPolicy => Target::AdminNetworkPolicy,
-            ConvertTo::Antrea => Target::Antrea,
+            ConvertTo::NetworkPolicy => TargetDialect::NetworkPolicy,
+            ConvertTo::ClusterNetworkPolicy => TargetDialect::ClusterNetworkPolicy,
+            ConvertTo::AdminNetworkPolicy => TargetDialect::AdminNetworkPolicy,
+            ConvertTo::Antrea => TargetDialect::Antrea,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The ends of rules and what they carry, as far as targets say them alike: groups written out, selectors, address
-//! blocks, names.
+//! Subjects, peers and traffic of a rule in the form that writers of all targets share: groups expanded, duplicates removed,
+//! named ports by protocol or without one, blocks without exceptions.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
@@ -20,50 +20,63 @@ use palisade_model::traffic::Protocol;
 use smol_str::SmolStr;
 
 use super::codes;
-use super::conversion::{Conversion, FOLLOWS_NOT};
-use super::speech::Speech;
+use super::conversion::{Conversion, NOT_FOLLOWED};
+use super::inexpressible::Inexpressible;
+use super::output::PolicyScope;
 
-/// Values that are written, in all: some hundred bytes each, with all copies.
-const MOST_WRITTEN: usize = 1_000_000;
+/// Protocols that have ports.
+const PROTOCOLS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
 
-/// The protocols that have ports.
-pub(super) const PROTOCOLS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
-
-/// The peers of a rule with groups written out; `None` when it is anybody. Groups that are missing have been refused.
-pub(super) fn peers(
-    conversion: &Conversion<'_>,
-    origin: usize,
-    rule: &Rule,
-    speech: &mut Speech,
-) -> Option<Vec<Peer>> {
+/// Returns the peers of a rule with groups expanded, in the order written, without duplicates; `None` when it matches any
+/// peer. Missing groups have been refused before ([`Conversion::attempt`]).
+pub(super) fn peers(scope: &mut PolicyScope<'_, '_>, rule: &Rule) -> Option<Vec<Peer>> {
     let Peers::Of(peers) = &rule.peers else { return None };
     let mut all = Vec::new();
     for peer in peers {
         match peer {
             Peer::Group(group) => {
-                let members = members(&conversion.snapshot, group);
-                if !affords(conversion, members.len()) {
-                    let why = format!("group {group} is too much to write out, with all others");
-                    speech.cannot(&codes::TOO_MUCH, conversion, origin, Some(rule), "", why);
+                let members = group_members(&scope.conversion.snapshot, group);
+                if !scope.conversion.affords(members.len()) {
+                    let reason = format!("group {group} is too much to write out, with all others");
+                    scope.refuse(&codes::TOO_MUCH, Some(rule), "", reason);
                     continue;
                 }
-                written_out(conversion, origin, rule, group, speech);
-                all.extend(members.iter().flat_map(member));
+                let message = format!("group {group} is written out: {NOT_FOLLOWED}");
+                scope.report(&codes::GROUP, Some(rule), peer_field(rule.direction), message);
+                all.extend(members.iter().flat_map(peers_of));
             }
             peer => all.push(peer.clone()),
         }
     }
-    // A block of which everything is excepted holds nobody.
+    // A block whose exceptions cover it holds no address.
     all.retain(|peer| !matches!(peer, Peer::Addresses(block) if block.example().is_none()));
-    Some(everybody(all))
+    let mut known: HashSet<Peer> = HashSet::new();
+    all.retain(|peer| known.insert(peer.clone()));
+    Some(all)
 }
 
-/// The one namespace that all subjects of a rule are in: who is relative to it can be said by its name.
+/// Returns the field below a rule that holds its peers.
+pub(super) fn peer_field(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Ingress => ".from",
+        Direction::Egress => ".to",
+    }
+}
+
+/// Returns the field below a rule that holds such an entry of its traffic.
+pub(super) fn traffic_field(traffic: &TrafficMatch) -> &'static str {
+    match traffic {
+        TrafficMatch::Icmp(..) | TrafficMatch::Igmp(..) => ".protocols",
+        _ => ".ports",
+    }
+}
+
+/// Returns the namespace that all subjects of a rule are in, if it is one: peers relative to it can be written by its name.
 pub(super) fn only_namespace(conversion: &Conversion<'_>, rule: &Rule) -> Option<SmolStr> {
     let mut only: Option<SmolStr> = None;
     for subject in subjects(conversion, &rule.subjects) {
         let Subject::Pods(set) = &subject else { return None };
-        let [name] = &named(&set.namespaces)?[..] else { return None };
+        let [name] = &namespace_names(&set.namespaces)?[..] else { return None };
         if only.as_ref().is_some_and(|other| other != name) {
             return None;
         }
@@ -72,22 +85,22 @@ pub(super) fn only_namespace(conversion: &Conversion<'_>, rule: &Rule) -> Option
     only
 }
 
-/// Whom a rule applies to, with groups written out.
+/// Returns subjects with groups expanded, in the order written, without duplicates.
 pub(super) fn subjects(conversion: &Conversion<'_>, subjects: &[Subject]) -> Vec<Subject> {
     let mut all: Vec<Subject> = Vec::new();
     for subject in subjects {
         match subject {
             Subject::Group { group, within } => {
                 let within = within.as_ref();
-                let one = |members: &GroupMember| match members {
-                    GroupMember::Pods(set) => Some(Subject::Pods(inside(set, within)?)),
-                    // Nodes belong to no namespace, and addresses are never whom a policy applies to.
+                let one = |member: &GroupMember| match member {
+                    GroupMember::Pods(set) => Some(Subject::Pods(restricted(set, within)?)),
+                    // Nodes belong to no namespace, and addresses are no subjects.
                     GroupMember::Nodes(selector) if within.is_none() => {
                         Some(Subject::Nodes(selector.clone()))
                     }
                     _ => None,
                 };
-                all.extend(members(&conversion.snapshot, group).iter().filter_map(one));
+                all.extend(group_members(&conversion.snapshot, group).iter().filter_map(one));
             }
             other => all.push(other.clone()),
         }
@@ -97,13 +110,7 @@ pub(super) fn subjects(conversion: &Conversion<'_>, subjects: &[Subject]) -> Vec
     all
 }
 
-/// Whether so many values more may be written. Few words can stand for many: groups, every port of every peer.
-pub(super) fn affords(conversion: &Conversion<'_>, values: usize) -> bool {
-    conversion.written.set(conversion.written.get().saturating_add(values));
-    conversion.written.get() <= MOST_WRITTEN
-}
-
-/// How many values there are in one.
+/// Returns the number of values in one, including itself and the keys of mappings.
 pub(super) fn weight(value: &Written) -> usize {
     match value {
         Written::List(items) => 1 + items.iter().map(weight).sum::<usize>(),
@@ -112,36 +119,20 @@ pub(super) fn weight(value: &Written) -> usize {
     }
 }
 
-/// Says that a group is written out.
-fn written_out(
-    conversion: &Conversion<'_>,
-    origin: usize,
-    rule: &Rule,
-    group: &GroupName,
-    speech: &mut Speech,
-) {
-    let part = match rule.direction {
-        Direction::Ingress => ".from",
-        Direction::Egress => ".to",
-    };
-    let message = format!("group {group} is written out: {FOLLOWS_NOT}");
-    speech.note(&codes::GROUP, conversion, origin, Some(rule), part, message);
-}
-
-fn members<'s>(snapshot: &'s Snapshot, group: &GroupName) -> &'s [GroupMember] {
+fn group_members<'s>(snapshot: &'s Snapshot, group: &GroupName) -> &'s [GroupMember] {
     snapshot.group(group).unwrap_or_default()
 }
 
-fn member(members: &GroupMember) -> Vec<Peer> {
-    match members {
+fn peers_of(member: &GroupMember) -> Vec<Peer> {
+    match member {
         GroupMember::Pods(set) => vec![Peer::Pods(set.clone())],
         GroupMember::Nodes(selector) => vec![Peer::Nodes(selector.clone())],
         GroupMember::Addresses(blocks) => blocks.iter().cloned().map(Peer::Addresses).collect(),
     }
 }
 
-/// Those of a set that are in a namespace; `None` when that is nobody.
-fn inside(set: &PodSet, namespace: Option<&SmolStr>) -> Option<PodSet> {
+/// Restricts a set of pods to a namespace; `None` when no pod can be left.
+fn restricted(set: &PodSet, namespace: Option<&SmolStr>) -> Option<PodSet> {
     let Some(namespace) = namespace else { return Some(set.clone()) };
     let namespaces = match &set.namespaces {
         Namespaces::Named(name) if name == namespace => set.namespaces.clone(),
@@ -155,15 +146,8 @@ fn inside(set: &PodSet, namespace: Option<&SmolStr>) -> Option<PodSet> {
     Some(PodSet { namespaces, ..set.clone() })
 }
 
-/// Duplicates gone; the order is as written.
-fn everybody(mut peers: Vec<Peer>) -> Vec<Peer> {
-    let mut known: HashSet<Peer> = HashSet::new();
-    peers.retain(|peer| known.insert(peer.clone()));
-    peers
-}
-
-/// Whether these peers are everybody: every pod, and every address of both families.
-pub(super) fn are_everybody(peers: &[Peer]) -> bool {
+/// Whether these peers cover all: every pod, and every address of both families.
+pub(super) fn are_everything(peers: &[Peer]) -> bool {
     let every = |family: &str| {
         peers.iter().any(|peer| match peer {
             Peer::Addresses(block) => block.except().is_empty() && block.cidr().to_string() == family,
@@ -173,22 +157,22 @@ pub(super) fn are_everybody(peers: &[Peer]) -> bool {
     peers.contains(&Peer::Pods(PodSet::everything())) && every("0.0.0.0/0") && every("::/0")
 }
 
-/// Why a set of pods cannot be said where only namespaces and labels can; `None` when it can.
-pub(super) fn beyond_labels(set: &PodSet) -> Option<String> {
+/// Checks that labels of pods and of namespaces alone select a set of pods.
+pub(super) fn by_labels_alone(set: &PodSet) -> Result<(), Inexpressible> {
     if set.external {
-        return Some(format!("{set}: there are no external entities there"));
+        return Err(Inexpressible::ExternalEntities(set.clone()));
     }
     if set.account.is_some() {
-        return Some(format!("{set}: service accounts cannot be selected there"));
+        return Err(Inexpressible::ServiceAccount(set.clone()));
     }
     match &set.namespaces {
-        Namespaces::Named(_) | Namespaces::Matching(_) => None,
-        _ => Some(format!("{set}: namespaces cannot be compared with the subject's there")),
+        Namespaces::Named(_) | Namespaces::Matching(_) => Ok(()),
+        _ => Err(Inexpressible::RelativeNamespaces(set.clone())),
     }
 }
 
-/// The only namespace that is meant, or the few, where they are named.
-pub(super) fn named(namespaces: &Namespaces) -> Option<Vec<SmolStr>> {
+/// Returns the names of the selected namespaces, where they are selected by name.
+pub(super) fn namespace_names(namespaces: &Namespaces) -> Option<Vec<SmolStr>> {
     match namespaces {
         Namespaces::Named(name) => Some(vec![name.clone()]),
         Namespaces::Matching(selector) => match selector.requirements() {
@@ -201,8 +185,8 @@ pub(super) fn named(namespaces: &Namespaces) -> Option<Vec<SmolStr>> {
     }
 }
 
-/// A block without exceptions: the fewest blocks that hold the same addresses.
-pub(super) fn whole_blocks(block: &Block) -> Vec<IpNet> {
+/// Returns the fewest networks that hold the addresses of a block outside its exceptions.
+pub(super) fn without_exceptions(block: &Block) -> Vec<IpNet> {
     let mut all = Vec::new();
     for (first, last) in Ranges::of([block]).iter() {
         match (first, last) {
@@ -218,15 +202,16 @@ pub(super) fn whole_blocks(block: &Block) -> Vec<IpNet> {
     all
 }
 
-/// Traffic without what is said twice; `None` when it is any.
+/// Returns the traffic of a rule without duplicates; `None` when it matches any.
 pub(super) fn traffic(rule: &Rule) -> Option<Vec<TrafficMatch>> {
     let TrafficMatches::Of(all) = &rule.traffic else { return None };
     let mut known: HashSet<&TrafficMatch> = HashSet::with_capacity(all.len());
     Some(all.iter().filter(|one| known.insert(one)).cloned().collect())
 }
 
-/// Names of ports in all protocols as one, for dialects whose names have none; and those in some protocols only.
-pub(super) fn names_of_any_protocol(all: &mut Vec<TrafficMatch>) {
+/// Merges named ports that are listed for all protocols into one without a protocol, for dialects whose named ports have
+/// none. Those listed for some protocols only stay as they are.
+pub(super) fn merge_named_ports(all: &mut Vec<TrafficMatch>) {
     let mut protocols: BTreeMap<SmolStr, BTreeSet<Protocol>> = BTreeMap::new();
     let mut names: Vec<SmolStr> = Vec::new();
     for one in all.iter() {
@@ -245,8 +230,8 @@ pub(super) fn names_of_any_protocol(all: &mut Vec<TrafficMatch>) {
     all.extend(names.into_iter().filter(of_any).map(|name| TrafficMatch::Named(None, name)));
 }
 
-/// Names of ports in each protocol, for dialects that cannot leave it open.
-pub(super) fn names_by_protocol(all: &[TrafficMatch]) -> Vec<TrafficMatch> {
+/// Splits named ports without a protocol into one for each, for dialects whose named ports have one.
+pub(super) fn split_named_ports(all: &[TrafficMatch]) -> Vec<TrafficMatch> {
     let each = |one: &TrafficMatch| match one {
         TrafficMatch::Named(None, name) => {
             PROTOCOLS.iter().map(|protocol| TrafficMatch::Named(Some(*protocol), name.clone())).collect()
@@ -263,9 +248,9 @@ mod tests {
     #[test]
     fn exceptions_become_the_blocks_around_them() {
         let block = Block::new("10.0.0.0/24".parse().unwrap(), ["10.0.0.64/26".parse().unwrap()]);
-        let texts: Vec<String> = whole_blocks(&block).iter().map(ToString::to_string).collect();
+        let texts: Vec<String> = without_exceptions(&block).iter().map(ToString::to_string).collect();
         assert_eq!(texts, ["10.0.0.0/26", "10.0.0.128/25"]);
         let everything = Block::new("::/0".parse().unwrap(), []);
-        assert_eq!(whole_blocks(&everything), ["::/0".parse().unwrap()]);
+        assert_eq!(without_exceptions(&everything), ["::/0".parse().unwrap()]);
     }
 }
