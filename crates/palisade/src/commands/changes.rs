@@ -11,7 +11,7 @@ use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::work::Work;
 use palisade_model::options::Options;
 use palisade_model::snapshot::Objects;
-use palisade_report::diff::{Facts, beyond, ends};
+use palisade_report::diff::{DiffContext, beyond, ends};
 use palisade_report::style::Look;
 use palisade_report::text::Text;
 
@@ -58,7 +58,7 @@ fn limited(before: Objects, after: Objects, work: Work) -> Changes {
             list.push(format!("{from} → {to} {traffic}"));
         }
     }
-    let facts = Facts {
+    let facts = DiffContext {
         diff: &diff,
         findings: &findings,
         beyond: &sides.beyond(&findings),

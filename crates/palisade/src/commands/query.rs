@@ -14,10 +14,10 @@ use palisade_model::flow::Flow;
 use palisade_model::options::Options;
 use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::trace::Verdict;
-use palisade_report::diff::{Facts, text};
+use palisade_report::diff::{DiffContext, text};
 use palisade_report::explain::explanation;
-use palisade_report::json::{self, Explanation};
-use palisade_report::query::{Compared, Document, Said, words};
+use palisade_report::json::{self, ExplanationJson};
+use palisade_report::query::{ComparisonJson, QueryAnswerJson, QueryJson, answer_text};
 use palisade_report::style::Look;
 use palisade_report::text::{NL, Text};
 
@@ -36,7 +36,7 @@ struct Telling<'a> {
     options: Options,
     look: Look,
     out: Text,
-    document: Document,
+    document: QueryJson,
     /// Why something has no answer.
     failures: Vec<Text>,
     /// How large the manifests are.
@@ -72,11 +72,11 @@ fn asked(arguments: &QueryArgs, color: ColorChoice, errors: Look) -> Result<Outc
         options,
         look: Look::stdout(color),
         out: Text::new(),
-        document: Document {
+        document: QueryJson {
             holds: true,
             queries: Vec::new(),
             compared: Vec::new(),
-            input_problems: weighty(&found).map(json::Diagnostic::from).collect(),
+            input_problems: weighty(&found).map(json::DiagnosticJson::from).collect(),
         },
         failures: Vec::new(),
         bytes,
@@ -89,7 +89,7 @@ fn asked(arguments: &QueryArgs, color: ColorChoice, errors: Look) -> Result<Outc
         match world(paths, arguments) {
             Ok((other, found, bytes)) => {
                 warnings.push(&reservations(&found, errors));
-                telling.document.input_problems.extend(weighty(&found).map(json::Diagnostic::from));
+                telling.document.input_problems.extend(weighty(&found).map(json::DiagnosticJson::from));
                 telling.compare(&objects, (&other, bytes), how);
             }
             Err(refusal) => telling.failures.push(refusal),
@@ -162,14 +162,14 @@ impl Telling<'_> {
             let against = fails.and_then(|must| Some((must, found.counterexample(must)?)));
             match self.arguments.output {
                 QueryOutput::Json => {
-                    let mut said = Said::new(snapshot, &query, &found, &cells);
+                    let mut said = QueryAnswerJson::new(snapshot, &query, &found, &cells);
                     let flow = against.map(|(_, flow)| flow);
-                    said.counterexample =
-                        flow.map(|flow| Explanation::new(snapshot, &evaluate(snapshot, flow, &self.options)));
+                    said.counterexample = flow
+                        .map(|flow| ExplanationJson::new(snapshot, &evaluate(snapshot, flow, &self.options)));
                     self.document.queries.push(said);
                 }
                 QueryOutput::Text => {
-                    self.out.push(&words(snapshot, &query, &found, &cells, self.look));
+                    self.out.push(&answer_text(snapshot, &query, &found, &cells, self.look));
                     if let Some((must, flow)) = against {
                         match trace(snapshot, flow, must, &self.options, self.look) {
                             Ok(reasons) => self.out.push(&reasons),
@@ -182,7 +182,7 @@ impl Telling<'_> {
     }
 
     fn fail(&mut self, query: &str, message: &Text) {
-        self.document.queries.push(Said::failed(query, message.as_str()));
+        self.document.queries.push(QueryAnswerJson::failed(query, message.as_str()));
         self.failures.push(text!("{:?}: {message}", query.trim()));
     }
 
@@ -245,17 +245,17 @@ impl Telling<'_> {
         self.out.push(&text!("{sign}  {files} is {verb} {name}{NL}"));
         let witness = findings.list.iter().find_map(|finding| diff.witness(finding, true, &cuts, &mut cells));
         let traced = witness.map(|flow| evaluate(&after, &flow, &self.options));
-        self.document.compared.push(Compared {
+        self.document.compared.push(ComparisonJson {
             how,
             with: name.clone(),
             holds,
             left_out: (!complete).then(|| diff.left_out.len() + findings.unseen),
-            counterexample: traced.as_ref().map(|evaluation| Explanation::new(&after, evaluation)),
+            counterexample: traced.as_ref().map(|evaluation| ExplanationJson::new(&after, evaluation)),
             potential: potential.map(ToString::to_string),
         });
         self.document.holds &= holds;
         if !same || potential.is_some() {
-            let facts = Facts {
+            let facts = DiffContext {
                 diff: &diff,
                 findings: &findings,
                 beyond: &beyond,

@@ -11,7 +11,7 @@ use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_analysis::reach::traffics::{TrafficId, Traffics};
 use palisade_model::policy::Direction;
-use palisade_report::map::{End, Facts, Line, Printer, Said, Summary};
+use palisade_report::map::{AllowedTraffic, MapContext, MapEnd, MapRow, MapSummary, Printer};
 use palisade_report::text::Text;
 
 use crate::print::output::Buffered;
@@ -37,14 +37,14 @@ enum About {
 pub struct Telling<'t, 's> {
     map: &'t Map<'s>,
     cuts: &'t Cuts,
-    facts: Facts<'t>,
+    facts: MapContext<'t>,
     printer: Box<dyn Printer<'t> + 't>,
     progress: Progress,
-    said: HashMap<TrafficId, Rc<Said>>,
+    said: HashMap<TrafficId, Rc<AllowedTraffic>>,
     reasons: HashMap<(About, About), Rc<[Why<'t>]>>,
     /// No reasons.
     silence: Rc<[Why<'t>]>,
-    summary: Summary,
+    summary: MapSummary,
     ends: [BTreeSet<usize>; 2],
     text: Text,
     out: Buffered,
@@ -60,7 +60,7 @@ impl<'t, 's: 't> Telling<'t, 's> {
     pub fn new(
         map: &'t Map<'s>,
         cuts: &'t Cuts,
-        facts: Facts<'t>,
+        facts: MapContext<'t>,
         printer: Box<dyn Printer<'t> + 't>,
         progress: Progress,
     ) -> Self {
@@ -73,7 +73,7 @@ impl<'t, 's: 't> Telling<'t, 's> {
             said: HashMap::new(),
             reasons: HashMap::new(),
             silence: Rc::new([]),
-            summary: Summary::default(),
+            summary: MapSummary::default(),
             ends: [BTreeSet::new(), BTreeSet::new()],
             text: Text::new(),
             out: Buffered::stdout(PIECE),
@@ -99,7 +99,7 @@ impl<'t, 's: 't> Telling<'t, 's> {
         if cells.work().is_spent() {
             self.left_out = self.left_out.max(1);
         }
-        self.summary.stopped = self.left_out;
+        self.summary.left_out = self.left_out;
         self.count(select);
         self.printer.end(&self.facts, &self.summary, &mut self.text);
         if self.write().is_continue() {
@@ -125,12 +125,12 @@ impl<'t, 's: 't> Telling<'t, 's> {
             false => Rc::clone(&self.silence),
         };
         let end = |peer: Peer| match peer {
-            Peer::Workload(at) => End::Workload(at),
-            Peer::Range(first, last) => End::Range(first, last),
-            Peer::IngressController => End::IngressController,
+            Peer::Workload(at) => MapEnd::Workload(at),
+            Peer::Range(first, last) => MapEnd::Range(first, last),
+            Peer::IngressController => MapEnd::IngressController,
         };
         let (source, destination) = (end(row.source), end(row.destination));
-        self.say(Line { source, destination, allowed, other, uniform: row.entry.uniform, why })
+        self.say(MapRow { source, destination, allowed, other, uniform: row.entry.uniform, why })
     }
 
     fn node_row(&mut self, row: &NodeRow, cells: &mut Cells) -> ControlFlow<()> {
@@ -143,26 +143,30 @@ impl<'t, 's: 't> Telling<'t, 's> {
         let all = self.map.snapshot.nodes();
         let names = (row.nodes.len() < all.len())
             .then(|| row.nodes.iter().map(|at| all[*at].name.as_str()).collect());
-        let (own, nodes) = (End::Workload(row.workload), End::Nodes(names));
+        let (own, nodes) = (MapEnd::Workload(row.workload), MapEnd::Nodes(names));
         let (source, destination) = match row.direction {
             Direction::Egress => (own, nodes),
             Direction::Ingress => (nodes, own),
         };
-        self.say(Line { source, destination, allowed, other, uniform: row.entry.uniform, why })
+        self.say(MapRow { source, destination, allowed, other, uniform: row.entry.uniform, why })
     }
 
     /// What a row says; nothing where it is IGMP alone, which is no connection.
-    fn entry(&mut self, entry: Entry, cells: &Cells) -> Option<(Rc<Said>, Option<Rc<Said>>)> {
+    fn entry(
+        &mut self,
+        entry: Entry,
+        cells: &Cells,
+    ) -> Option<(Rc<AllowedTraffic>, Option<Rc<AllowedTraffic>>)> {
         let mut said = |id: TrafficId| {
             let said = self.said.entry(id).or_insert_with(|| {
                 let connections = connections(id, cells);
                 let text = connections.to_string();
-                Rc::new(Said { id: id.0, connections, text })
+                Rc::new(AllowedTraffic { id: id.0, connections, text })
             });
             Rc::clone(said)
         };
         let (allowed, other) = (said(entry.allowed), entry.other.map(&mut said));
-        let something = |said: &Rc<Said>| {
+        let something = |said: &Rc<AllowedTraffic>| {
             let own = &said.connections;
             let plain = [&own.tcp, &own.udp, &own.sctp, &own.icmp];
             plain.iter().any(|ranges| !ranges.is_empty())
@@ -219,7 +223,7 @@ impl<'t, 's: 't> Telling<'t, 's> {
             {
                 if map.entry(from, to, cells).is_nothing() {
                     let why = self.why(Peer::Workload(from), Peer::Workload(to), cells);
-                    self.printer.refusal(&self.facts, &End::Workload(from), &End::Workload(to), &why);
+                    self.printer.refusal(&self.facts, &MapEnd::Workload(from), &MapEnd::Workload(to), &why);
                 }
             }
             for direction in Direction::BOTH {
@@ -229,7 +233,7 @@ impl<'t, 's: 't> Telling<'t, 's> {
                 }
                 let (first, last) = (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::BROADCAST.into());
                 let (own, range) = (Peer::Workload(from), Peer::Range(first, last));
-                let (end, other) = (End::Workload(from), End::Range(first, last));
+                let (end, other) = (MapEnd::Workload(from), MapEnd::Range(first, last));
                 match direction {
                     Direction::Egress => {
                         let why = self.why(own, range, cells);
@@ -244,7 +248,7 @@ impl<'t, 's: 't> Telling<'t, 's> {
         }
     }
 
-    fn say(&mut self, line: Line<'t>) -> ControlFlow<()> {
+    fn say(&mut self, line: MapRow<'t>) -> ControlFlow<()> {
         self.printer.row(&self.facts, line, &mut self.text);
         if self.text.len() < PIECE { ControlFlow::Continue(()) } else { self.write() }
     }
@@ -265,7 +269,7 @@ impl<'t, 's: 't> Telling<'t, 's> {
     fn count(&mut self, select: &Select) {
         let shown = (0..self.facts.workloads.len()).filter(|at| self.facts.is_shown(*at));
         let (all, meant) = shown.fold((0_usize, 0_usize), |(all, meant), at| {
-            (all + 1, meant + usize::from(self.facts.meant[at]))
+            (all + 1, meant + usize::from(self.facts.selected[at]))
         });
         let others = all - meant;
         let pairs = match select.direction {
