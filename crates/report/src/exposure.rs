@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use palisade_analysis::exposure::Exposed;
+use palisade_analysis::exposure::WorkloadExposure;
 use palisade_analysis::map::{Map, WorkloadName, connections};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::traffics::{TrafficId, Traffics};
@@ -96,7 +96,7 @@ type GroupKey = (TrafficId, bool);
 
 impl ExposureRowJson {
     /// Creates the row of a workload in one direction.
-    pub fn new(map: &Map<'_>, exposed: &Exposed, cells: &Cells) -> Self {
+    pub fn new(map: &Map<'_>, exposed: &WorkloadExposure, cells: &Cells) -> Self {
         let allowed = |traffic: TrafficId| AllowedJson::from(&connections(traffic, cells));
         let text_of = |uniform: bool| (!uniform).then_some(false);
         let pods = exposed.pods.as_ref().map(Vec::as_slice).unwrap_or_default().iter();
@@ -109,14 +109,14 @@ impl ExposureRowJson {
                 .map(|one| NewcomersJson {
                     who: one.who.clone(),
                     example: WitnessJson::from(&one.example),
-                    allowed: allowed(one.gets),
+                    allowed: allowed(one.allowed),
                     uniform: text_of(one.uniform),
                 })
                 .collect(),
             outside: addresses
                 .map(|one| AddressesJson {
                     range: AddressRangeJson { from: one.first, to: one.last },
-                    allowed: allowed(one.gets),
+                    allowed: allowed(one.allowed),
                     uniform: text_of(one.uniform),
                 })
                 .collect(),
@@ -145,7 +145,7 @@ pub fn heading(name: &WorkloadName, look: Look) -> Text {
 }
 
 /// Prints the exposure of a workload in one direction, a line for each class of peers.
-pub fn text(snapshot: &Snapshot, exposed: &Exposed, cells: &Cells, look: Look) -> Text {
+pub fn text(snapshot: &Snapshot, exposed: &WorkloadExposure, cells: &Cells, look: Look) -> Text {
     let mut out = Text::new();
     let (verb, end) = match exposed.direction {
         Direction::Ingress => ("accepts", "from"),
@@ -161,24 +161,26 @@ pub fn text(snapshot: &Snapshot, exposed: &Exposed, cells: &Cells, look: Look) -
     };
     let mut lines: Vec<(String, String)> = Vec::new();
     match &exposed.pods {
-        Ok(pods) => lines.extend(pods.iter().map(|one| (text_of(one.gets, one.uniform), one.who.clone()))),
+        Ok(pods) => lines.extend(pods.iter().map(|one| (text_of(one.allowed, one.uniform), one.who.clone()))),
         Err(_) => {
             lines.push(("?".to_owned(), "pods: selections combine in too many ways to tell".to_owned()));
         }
     }
     let mut ranges: Vec<(GroupKey, Vec<(IpAddr, IpAddr)>)> = Vec::new();
     for one in &exposed.outside {
-        let (gets, range) = ((one.gets, one.uniform), (one.first, one.last));
-        match ranges.iter_mut().find(|(known, _)| *known == gets) {
+        let (allowed, range) = ((one.allowed, one.uniform), (one.first, one.last));
+        match ranges.iter_mut().find(|(known, _)| *known == allowed) {
             Some((_, list)) => list.push(range),
-            None => ranges.push((gets, vec![range])),
+            None => ranges.push((allowed, vec![range])),
         }
     }
     if ranges.is_empty() {
         lines.push((text_of(Traffics::EMPTY, true), "addresses outside".to_owned()));
     }
     lines.extend(
-        ranges.into_iter().map(|((gets, uniform), list)| (text_of(gets, uniform), describe_ranges(&list))),
+        ranges
+            .into_iter()
+            .map(|((allowed, uniform), list)| (text_of(allowed, uniform), describe_ranges(&list))),
     );
     let width = lines.iter().map(|(what, _)| what.chars().count()).max().unwrap_or(0).min(40);
     for (what, who) in lines {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use palisade_analysis::map::connections;
-use palisade_analysis::query::{Answer, Must, Query};
+use palisade_analysis::query::{Assertion, Query, QueryAnswer};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::traffics::{TrafficId, Traffics};
 use palisade_model::snapshot::Snapshot;
@@ -98,11 +98,11 @@ const MAX_LISTED: usize = 4;
 
 impl QueryAnswerJson {
     /// Creates the answer to a query.
-    pub fn new(snapshot: &Snapshot, query: &Query, found: &Answer, cells: &Cells) -> Self {
+    pub fn new(snapshot: &Snapshot, query: &Query, found: &QueryAnswer, cells: &Cells) -> Self {
         let allowed = |traffic: TrafficId| AllowedJson::from(&connections(traffic, cells));
         QueryAnswerJson {
             query: query.text.clone(),
-            holds: query.must.map(|must| found.holds(must)),
+            holds: query.assertion.map(|assertion| found.holds(assertion)),
             pairs: Some(found.pairs),
             some: Some(allowed(found.some)),
             every: Some(allowed(found.every)),
@@ -124,8 +124,14 @@ impl QueryAnswerJson {
 }
 
 /// Prints whether a query holds, and the traffic allowed.
-pub fn answer_text(snapshot: &Snapshot, query: &Query, found: &Answer, cells: &Cells, look: Look) -> Text {
-    let sign = match query.must.map(|must| found.holds(must)) {
+pub fn answer_text(
+    snapshot: &Snapshot,
+    query: &Query,
+    found: &QueryAnswer,
+    cells: &Cells,
+    look: Look,
+) -> Text {
+    let sign = match query.assertion.map(|assertion| found.holds(assertion)) {
         Some(true) => look.good("HOLDS "),
         Some(false) => look.bad("FAILS "),
         None => look.strong("ANSWER"),
@@ -135,7 +141,7 @@ pub fn answer_text(snapshot: &Snapshot, query: &Query, found: &Answer, cells: &C
         let conditional = connections(found.conditional, cells);
         write_line!(out, "        {conditional} only on condition (layer 7), for some of them");
     }
-    if query.must == Some(Must::NotBeEmpty) && !found.holds(Must::NotBeEmpty) {
+    if query.assertion == Some(Assertion::NotBeEmpty) && !found.holds(Assertion::NotBeEmpty) {
         out.push_own("        no single connection shows it: every one of them is refused\n");
     }
     if found.left_out > 0 {
@@ -147,7 +153,7 @@ pub fn answer_text(snapshot: &Snapshot, query: &Query, found: &Answer, cells: &C
 }
 
 /// Describes the traffic allowed, by number of pairs: `all is let through for 1 of 2 pairs; nothing for 1`.
-fn let_through(found: &Answer, cells: &Cells) -> String {
+fn let_through(found: &QueryAnswer, cells: &Cells) -> String {
     let traffic_text = |traffic: &TrafficId| connections(*traffic, cells).to_string();
     let nothing = found.by_traffic.get(&Traffics::EMPTY);
     let something = found.by_traffic.iter().filter(|(traffic, _)| **traffic != Traffics::EMPTY);

@@ -1,6 +1,6 @@
 //! Text for a terminal or a log that no data can forge: the only type that the streams of the command line accept.
 //!
-//! Names, messages and excerpts come from files that anybody may have written. A [`Text`] holds none of their control
+//! Names, messages and excerpts come from untrusted files. A [`Text`] holds none of their control
 //! characters: whatever is formatted into it is escaped, line breaks included, so that data can neither begin a line, nor
 //! move the cursor, nor reorder what a reader sees. Line breaks and colours are values of their own ([`NL`],
 //! [`Text::styled`]) that no data can stand for:

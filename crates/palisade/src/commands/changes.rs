@@ -69,7 +69,7 @@ fn limited(before: Objects, after: Objects, work: Work) -> Changes {
         most: None,
     };
     // Where no workloads are on either side, nothing is compared but policies.
-    if !(facts.beyond.proof.is_some() && diff.is_about_nobody()) {
+    if !(facts.beyond.proof.is_some() && diff.has_no_workloads()) {
         changes.notes.extend(beyond(&facts));
     }
     changes.notes.extend(many_source_ports(&sides.cuts).map(|limit| limit.message));

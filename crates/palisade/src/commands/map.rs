@@ -7,7 +7,7 @@ mod telling;
 
 use std::io::ErrorKind;
 
-use palisade_analysis::map::{Map, Select, with_ingress_controller};
+use palisade_analysis::map::{Map, RowFilter, with_ingress_controller};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_lint::dangling;
@@ -83,7 +83,7 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
         lost if lost.is_empty() => message,
         lost => text!("{message}{NL}{}", lost.trim_end()),
     };
-    let select = Select {
+    let select = RowFilter {
         namespaces: namespaces(&map, &arguments.namespace, &place)
             .map_err(missed)?
             .into_iter()
@@ -99,7 +99,7 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
         families: families(arguments.reading.family, [&map], &cuts),
     };
     let mut facts = MapContext::new(&map);
-    facts.selected = (0..map.workloads.len()).map(|at| select.is_meant(&map, at)).collect();
+    facts.selected = (0..map.workloads.len()).map(|at| select.selects(&map, at)).collect();
     facts.ignore_self = select.ignore_self;
     facts.families.clone_from(&select.families);
     facts.explain = match arguments.output {

@@ -1,8 +1,8 @@
 //! `palisade query`.
 
-use palisade_analysis::diff::{Beyond, Diff, Findings, Select, policies_of};
+use palisade_analysis::diff::{ChangeFilter, Diff, DiffFindings, PotentialDifferences, policies_of};
 use palisade_analysis::map::{Level, Map, with_ingress_controller};
-use palisade_analysis::query::{Must, NoAnswer, Query, QueryError, TOO_MUCH, answer};
+use palisade_analysis::query::{Assertion, Query, QueryError, QueryRefusal, TOO_MUCH, answer};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_analysis::work::Work;
@@ -153,11 +153,11 @@ impl Telling<'_> {
                     continue;
                 }
             };
-            if query.must.is_some_and(|must| !found.is_decided(must)) {
+            if query.assertion.is_some_and(|must| !found.is_decided(must)) {
                 self.fail(text, &Text::own(TOO_MUCH));
                 continue;
             }
-            let fails = query.must.filter(|must| !found.holds(*must));
+            let fails = query.assertion.filter(|must| !found.holds(*must));
             self.document.holds &= fails.is_none();
             let against = fails.and_then(|must| Some((must, found.counterexample(must)?)));
             match self.arguments.output {
@@ -187,7 +187,7 @@ impl Telling<'_> {
     }
 
     /// Why a query that can be read has no answer.
-    fn missed(&self, error: &NoAnswer) -> Text {
+    fn missed(&self, error: &QueryRefusal) -> Text {
         let place = input::describe(&self.arguments.input.files);
         let help = match error.near() {
             [] => Text::new(),
@@ -210,17 +210,19 @@ impl Telling<'_> {
         let mut cells = Cells::limited(cuts.space().clone(), Work::for_input(self.bytes + bytes));
         let level = level(&arguments.reading);
         let diff = Diff::new(&before, &after, &self.options, level, &cuts, &mut cells);
-        let select =
-            Select { ignore_self: arguments.reading.ignore_self, families: vec![Family::V4, Family::V6] };
-        let mut findings = Findings::of(&diff, &select, &cuts, &mut cells);
+        let select = ChangeFilter {
+            ignore_self: arguments.reading.ignore_self,
+            families: vec![Family::V4, Family::V6],
+        };
+        let mut findings = DiffFindings::of(&diff, &select, &cuts, &mut cells);
         let within = how == "within";
         if within {
             findings.list.retain(|finding| finding.opens);
             findings.closed = 0;
         }
         let mut beyond = match findings.opened + findings.closed {
-            0 => Beyond::of(&policies[0], &policies[1], Some(other)),
-            _ => Beyond::default(),
+            0 => PotentialDifferences::of(&policies[0], &policies[1], Some(other)),
+            _ => PotentialDifferences::default(),
         };
         if within {
             beyond = beyond.of_what_opens();
@@ -284,13 +286,19 @@ fn unreadable(text: &str, error: &QueryError) -> String {
 }
 
 /// The connection that speaks against a query, with its reasons. The evaluator has the last word.
-fn trace(snapshot: &Snapshot, flow: &Flow, must: Must, options: &Options, look: Look) -> Result<Text, Text> {
+fn trace(
+    snapshot: &Snapshot,
+    flow: &Flow,
+    must: Assertion,
+    options: &Options,
+    look: Look,
+) -> Result<Text, Text> {
     let evaluation = evaluate(snapshot, flow, options);
     let allowed = evaluation.verdict == Verdict::Allow;
     let agrees = match must {
-        Must::BeEmpty => allowed,
-        Must::NotBeEmpty => !allowed,
-        Must::BeFull => !allowed || !evaluation.conditions().is_empty(),
+        Assertion::BeEmpty => allowed,
+        Assertion::NotBeEmpty => !allowed,
+        Assertion::BeFull => !allowed || !evaluation.conditions().is_empty(),
     };
     if !agrees {
         return Err(text!(

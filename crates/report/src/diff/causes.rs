@@ -20,8 +20,8 @@ pub fn causes(diff: &Diff<'_>) -> Vec<String> {
     [
         listed("Labels changed", found.workloads.iter().map(relabelled).collect()),
         listed("Labels of namespaces changed", found.namespaces.iter().map(relabelled).collect()),
-        listed("New workloads", diff.came().map(named).collect()),
-        listed("Workloads that are gone", diff.went().map(named).collect()),
+        listed("New workloads", diff.added().map(named).collect()),
+        listed("Workloads that are gone", diff.removed().map(named).collect()),
         found.rollout.then(|| rollout.to_owned()),
     ]
     .into_iter()
@@ -32,6 +32,7 @@ pub fn causes(diff: &Diff<'_>) -> Vec<String> {
 /// Describes changed labels: `shop/db (-app=pg +app=pgx)`.
 fn relabelled(one: &Relabelled) -> String {
     let sign = |sign: char| move |(key, value): &(String, String)| format!("{sign}{key}={value}");
-    let labels: Vec<String> = one.gone.iter().map(sign('-')).chain(one.came.iter().map(sign('+'))).collect();
+    let labels: Vec<String> =
+        one.removed.iter().map(sign('-')).chain(one.added.iter().map(sign('+'))).collect();
     format!("{} ({})", one.name, labels.join(" "))
 }

@@ -2,8 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use palisade_analysis::diff::{self, By, Change, Counterexample, Deciders, Deciding, parts};
-use palisade_analysis::map::{Entry, connections};
+use palisade_analysis::diff::{
+    self, Counterexample, DeciderLookup, DecisionSource, SideDecision, TrafficChange, parts,
+};
+use palisade_analysis::map::{PairTraffic, connections};
 use palisade_analysis::reach::cells::Cells;
 use serde::Serialize;
 
@@ -142,16 +144,16 @@ fn is_zero(count: &usize) -> bool {
 /// Prints a diff as JSON.
 pub fn json(context: &DiffContext<'_, '_>, cells: &mut Cells) -> Text {
     let (mut changes, mut nodes, mut pods) = (Vec::new(), Vec::new(), Vec::new());
-    let mut deciders = Deciders::new(context.diff, context.cuts);
+    let mut deciders = DeciderLookup::new(context.diff, context.cuts);
     let streamed = context.diff.changes(context.select, context.cuts, cells, |cells, change| {
         cells.work().take(ROW_WORK);
         if cells.work().is_spent() {
             return ControlFlow::Break(());
         }
         let of_pods =
-            |peer| matches!(peer, diff::Peer::Outlier(at) if context.diff.outliers[at].of.is_some());
+            |peer| matches!(peer, diff::DiffPeer::Outlier(at) if context.diff.outliers[at].of.is_some());
         let of_nodes =
-            |peer| matches!(peer, diff::Peer::Outlier(at) if context.diff.outliers[at].of.is_none());
+            |peer| matches!(peer, diff::DiffPeer::Outlier(at) if context.diff.outliers[at].of.is_none());
         let ends = [change.source, change.destination];
         let list = match () {
             () if ends.into_iter().any(of_nodes) => &mut nodes,
@@ -163,8 +165,8 @@ pub fn json(context: &DiffContext<'_, '_>, cells: &mut Cells) -> Text {
     });
     let diff = context.diff;
     let moved = WorkloadChangesJson {
-        added: diff.came().map(WorkloadJson::from).collect(),
-        removed: diff.went().map(WorkloadJson::from).collect(),
+        added: diff.added().map(WorkloadJson::from).collect(),
+        removed: diff.removed().map(WorkloadJson::from).collect(),
     };
     let (opened, closed) = (context.findings.opened, context.findings.closed);
     let left_out = context.diff.left_out.len()
@@ -202,8 +204,8 @@ pub fn json(context: &DiffContext<'_, '_>, cells: &mut Cells) -> Text {
 /// Returns the rows of a change: one for each of its pods.
 fn rows(
     context: &DiffContext<'_, '_>,
-    change: &Change,
-    deciders: &mut Deciders<'_, '_>,
+    change: &TrafficChange,
+    deciders: &mut DeciderLookup<'_, '_>,
     cells: &mut Cells,
 ) -> Vec<DiffRowJson> {
     let (mut opened, mut closed) = (None, None);
@@ -216,8 +218,8 @@ fn rows(
         };
         *(if opens { &mut opened } else { &mut closed }) = Some(part);
     }
-    let allowed = |entry: &Entry| AllowedJson::from(&connections(entry.allowed, cells));
-    let other = |entry: &Entry| entry.other.map(|other| AllowedJson::from(&connections(other, cells)));
+    let allowed = |entry: &PairTraffic| AllowedJson::from(&connections(entry.allowed, cells));
+    let other = |entry: &PairTraffic| entry.other.map(|other| AllowedJson::from(&connections(other, cells)));
     let row = |src: &PeerJson, dst: &PeerJson| DiffRowJson {
         kind: change.kind().as_str(),
         src: src.clone(),
@@ -233,12 +235,12 @@ fn rows(
     from.iter().flat_map(|src| to.iter().map(move |dst| (src, dst))).map(|(src, dst)| row(src, dst)).collect()
 }
 
-fn peers(peer: diff::Peer, context: &DiffContext<'_, '_>) -> Vec<PeerJson> {
+fn peers(peer: diff::DiffPeer, context: &DiffContext<'_, '_>) -> Vec<PeerJson> {
     match peer {
-        diff::Peer::Workload(at) => vec![PeerJson::from(context.diff.name(at))],
-        diff::Peer::Range(from, to) => vec![PeerJson::Range(AddressRangeJson { from, to })],
-        diff::Peer::IngressController => vec![PeerJson::IngressController(EmptyJson {})],
-        diff::Peer::Outlier(at) => {
+        diff::DiffPeer::Workload(at) => vec![PeerJson::from(context.diff.name(at))],
+        diff::DiffPeer::Range(from, to) => vec![PeerJson::Range(AddressRangeJson { from, to })],
+        diff::DiffPeer::IngressController => vec![PeerJson::IngressController(EmptyJson {})],
+        diff::DiffPeer::Outlier(at) => {
             let outlier = &context.diff.outliers[at];
             let Some(workload) = outlier.of else {
                 return vec![PeerJson::Node(NodesJson { names: outlier.names.clone(), every: false })];
@@ -255,7 +257,7 @@ fn peers(peer: diff::Peer, context: &DiffContext<'_, '_>) -> Vec<PeerJson> {
     }
 }
 
-fn decided(deciding: &Deciding) -> DecisionJson {
+fn decided(deciding: &SideDecision) -> DecisionJson {
     let mut decided = DecisionJson {
         direction: deciding.direction.as_str(),
         action: deciding.action.to_string(),
@@ -267,20 +269,20 @@ fn decided(deciding: &Deciding) -> DecisionJson {
         line: None,
     };
     let at = match &deciding.by {
-        By::Rule { policy, index, name, at } => {
+        DecisionSource::Rule { policy, index, name, at } => {
             decided.by = "rule";
             decided.policies = vec![policy.to_string()];
             decided.rule = Some(*index);
             decided.rule_name = name.as_ref().map(ToString::to_string);
             at.as_ref()
         }
-        By::Isolation(by) => {
+        DecisionSource::Isolation(by) => {
             decided.by = "isolation";
             decided.policies = by.iter().map(ToString::to_string).collect();
             by.first().and_then(|object| object.at.as_ref())
         }
-        By::Nobody => None,
-        By::Absent => {
+        DecisionSource::Nobody => None,
+        DecisionSource::Absent => {
             decided.by = "absent";
             None
         }

@@ -1,6 +1,6 @@
 //! Diff as a comment on a pull request: the summary, then a table with reasons.
 
-use palisade_analysis::diff::{Deciding, grouped};
+use palisade_analysis::diff::{SideDecision, grouped};
 use palisade_analysis::map::connections;
 use palisade_analysis::reach::cells::Cells;
 use palisade_model::diagnostic::Diagnostic;
@@ -23,7 +23,7 @@ pub fn markdown(context: &DiffContext<'_, '_>, cells: &Cells) -> Text {
     let (before, after) = (escaped(&context.names.0), escaped(&context.names.1));
     write_line!(out, "### Network policy: {}{NL}", phrases::headline(context).to_lowercase());
     problems(context, &mut out);
-    if context.findings.list.is_empty() && !context.diff.is_about_nobody() && context.is_complete() {
+    if context.findings.list.is_empty() && !context.diff.has_no_workloads() && context.is_complete() {
         write_line!(
             out,
             "What could connect in {before} can in {after}, and nothing else can ({}).",
@@ -96,7 +96,7 @@ fn problems(context: &DiffContext<'_, '_>, out: &mut Text) {
     out.end_line();
 }
 
-fn reasons(deciders: &[Deciding]) -> String {
+fn reasons(deciders: &[SideDecision]) -> String {
     let one = |(words, at): (String, Option<palisade_model::diagnostic::Location>)| {
         let file = |file: &str| file.replace('`', "'").replace('|', "\\|");
         let at = at.map(|at| format!(" `{}:{}`", file(&at.file), at.line)).unwrap_or_default();

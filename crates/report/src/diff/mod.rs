@@ -18,7 +18,7 @@ pub use phrases::{beyond, ends};
 pub use sarif::sarif;
 pub use text::text;
 
-use palisade_analysis::diff::{Beyond, Diff, Findings, Select};
+use palisade_analysis::diff::{ChangeFilter, Diff, DiffFindings, PotentialDifferences};
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_model::diagnostic::Diagnostic;
 
@@ -28,13 +28,13 @@ pub struct DiffContext<'d, 's> {
     /// The two sides compared.
     pub diff: &'d Diff<'s>,
     /// Opened and closed connections.
-    pub findings: &'d Findings,
+    pub findings: &'d DiffFindings,
     /// Differences for pods that could exist, where there is none for existing ones.
-    pub beyond: &'d Beyond,
+    pub beyond: &'d PotentialDifferences,
     /// Problems of the input that make the answer less certain.
     pub problems: &'d [Diagnostic],
     /// Filter of the changes to print.
-    pub select: &'d Select,
+    pub select: &'d ChangeFilter,
     /// Boundaries of the address intervals of both sides.
     pub cuts: &'d Cuts,
     /// Names of the sides before and after.
@@ -53,7 +53,7 @@ impl DiffContext<'_, '_> {
     pub fn is_complete(&self) -> bool {
         let proven = self.beyond.proof.is_none_or(|proof| proof.is_complete());
         // Without workloads the comparison of possible pods counts.
-        let compared = proven || !self.diff.is_about_nobody();
+        let compared = proven || !self.diff.has_no_workloads();
         self.diff.left_out.is_empty() && self.findings.unseen == 0 && compared && !self.cuts.coarse
     }
 

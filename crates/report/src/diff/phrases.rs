@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use palisade_analysis::diff::{By, Deciding, Diff, Peer};
+use palisade_analysis::diff::{DecisionSource, Diff, DiffPeer, SideDecision};
 use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::policy::Action;
 
@@ -14,17 +14,17 @@ use crate::peers::describe_ranges;
 const MAX_LISTED: usize = 4;
 
 /// Describes ends briefly: `shop/*`, `shop/web, shop/api`, `203.0.113.0/24`.
-pub fn ends(peers: &[Peer], diff: &Diff<'_>) -> String {
+pub fn ends(peers: &[DiffPeer], diff: &Diff<'_>) -> String {
     let mut ranges = Vec::new();
     let mut workloads: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let mut controller = false;
     let (mut nodes, mut pods) = (Vec::new(), Vec::new());
     for peer in peers {
         match peer {
-            Peer::Workload(at) => workloads.entry(&diff.name(*at).namespace).or_default().push(*at),
-            Peer::Range(first, last) => ranges.push((*first, *last)),
-            Peer::IngressController => controller = true,
-            Peer::Outlier(at) => {
+            DiffPeer::Workload(at) => workloads.entry(&diff.name(*at).namespace).or_default().push(*at),
+            DiffPeer::Range(first, last) => ranges.push((*first, *last)),
+            DiffPeer::IngressController => controller = true,
+            DiffPeer::Outlier(at) => {
                 let outlier = &diff.outliers[*at];
                 let of = if outlier.of.is_some() { &mut pods } else { &mut nodes };
                 of.extend(outlier.names.iter().map(String::as_str));
@@ -78,17 +78,17 @@ fn name(at: usize, diff: &Diff<'_>) -> String {
 }
 
 /// Describes deciders, with their locations.
-pub fn decided(deciders: &[Deciding]) -> Vec<(String, Option<Location>)> {
+pub fn decided(deciders: &[SideDecision]) -> Vec<(String, Option<Location>)> {
     deciders.iter().map(|one| (words(one), location_of(one))).collect()
 }
 
-fn words(one: &Deciding) -> String {
+fn words(one: &SideDecision) -> String {
     let side = match one.direction {
         palisade_model::policy::Direction::Egress => "egress",
         palisade_model::policy::Direction::Ingress => "ingress",
     };
     match &one.by {
-        By::Rule { policy, index, name, .. } => {
+        DecisionSource::Rule { policy, index, name, .. } => {
             let name = name.as_ref().map(|name| format!(" {name:?}")).unwrap_or_default();
             let does = match one.action {
                 Action::Allow => "allowed by",
@@ -98,7 +98,7 @@ fn words(one: &Deciding) -> String {
             };
             format!("{side} {does} rule {index}{name} of {policy}")
         }
-        By::Isolation(by) => match &by[..] {
+        DecisionSource::Isolation(by) => match &by[..] {
             [] => format!("{side} denied"),
             [only] => format!("{side} denied: {only} isolates it, and no rule allows it"),
             [first, rest @ ..] => format!(
@@ -106,17 +106,17 @@ fn words(one: &Deciding) -> String {
                 plural(rest.len(), "other")
             ),
         },
-        By::Nobody => format!("{side} allowed: nothing restricts it"),
-        By::Absent => "the workload is not there".to_owned(),
+        DecisionSource::Nobody => format!("{side} allowed: nothing restricts it"),
+        DecisionSource::Absent => "the workload is not there".to_owned(),
     }
 }
 
 /// Returns the location of a decider.
-pub fn location_of(one: &Deciding) -> Option<Location> {
+pub fn location_of(one: &SideDecision) -> Option<Location> {
     match &one.by {
-        By::Rule { at, .. } => at.clone(),
-        By::Isolation(by) => by.first().and_then(|object| object.at.clone()),
-        By::Nobody | By::Absent => None,
+        DecisionSource::Rule { at, .. } => at.clone(),
+        DecisionSource::Isolation(by) => by.first().and_then(|object| object.at.clone()),
+        DecisionSource::Nobody | DecisionSource::Absent => None,
     }
 }
 
@@ -129,7 +129,7 @@ pub fn headline(context: &DiffContext<'_, '_>) -> String {
         (0, 0) if context.beyond.named_opened.is_some() || context.beyond.named_closed.is_some() => {
             "Different for names whose addresses are not known".to_owned()
         }
-        (0, 0) if context.diff.is_about_nobody() && context.beyond.proof.is_none() => {
+        (0, 0) if context.diff.has_no_workloads() && context.beyond.proof.is_none() => {
             "Different for pods there could be".to_owned()
         }
         (0, 0) if !context.is_complete() => "No difference in what was compared".to_owned(),
@@ -161,7 +161,7 @@ pub fn compared(context: &DiffContext<'_, '_>) -> String {
 pub fn beyond(context: &DiffContext<'_, '_>) -> Vec<String> {
     let beyond = context.beyond;
     let mut lines = Vec::new();
-    if context.diff.is_about_nobody() && context.findings.list.is_empty() {
+    if context.diff.has_no_workloads() && context.findings.list.is_empty() {
         lines.push(match &beyond.proof {
             Some(proof) => format!(
                 "There are no workloads on either side: the policies say the same of any pods there could be{}.",

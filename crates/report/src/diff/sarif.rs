@@ -1,6 +1,6 @@
 //! Diff as SARIF for code scanning: a result for each finding, at the rule that decides after the change.
 
-use palisade_analysis::diff::{Finding, grouped};
+use palisade_analysis::diff::{DiffFinding, grouped};
 use palisade_analysis::map::connections;
 use palisade_analysis::reach::cells::Cells;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ fn rule(id: &str, title: &str, text: &str) -> Value {
     })
 }
 
-fn results(finding: &Finding, context: &DiffContext<'_, '_>, cells: &Cells) -> Vec<Value> {
+fn results(finding: &DiffFinding, context: &DiffContext<'_, '_>, cells: &Cells) -> Vec<Value> {
     let traffic = connections(finding.part, cells).to_string();
     // A location that can be edited: the decider after the change, else the one before, in files of after.
     let deciders = finding.after.iter().chain(&finding.before);

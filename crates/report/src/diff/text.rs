@@ -1,6 +1,6 @@
 //! Diff as text for a terminal.
 
-use palisade_analysis::diff::{Finding, grouped};
+use palisade_analysis::diff::{DiffFinding, grouped};
 use palisade_analysis::map::connections;
 use palisade_analysis::reach::cells::Cells;
 
@@ -41,7 +41,7 @@ pub fn text(context: &DiffContext<'_, '_>, cells: &Cells, look: Look) -> Text {
 }
 
 fn print_finding(
-    finding: &Finding,
+    finding: &DiffFinding,
     context: &DiffContext<'_, '_>,
     cells: &Cells,
     look: Look,

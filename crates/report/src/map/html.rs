@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use palisade_analysis::map::why::Why;
+use palisade_analysis::map::reasons::TrafficReason;
 use serde::Serialize;
 
 use super::fold::{FoldedRow, RowFolder};
@@ -30,11 +30,11 @@ pub struct HtmlPrinter<'m> {
     data: PageData,
     index: PageIndex,
     /// Cells of rows by the address of their shared reasons; these are kept, so that no address is reused.
-    cell_by_reasons: HashMap<RowKey<'m>, (Rc<[Why<'m>]>, usize)>,
+    cell_by_reasons: HashMap<RowKey<'m>, (Rc<[TrafficReason<'m>]>, usize)>,
     /// The source of the current row, with its cells.
     open_row: Option<(usize, Vec<(usize, usize)>)>,
     /// The workload of the current outside ranges, whether it is their source, and the ranges.
-    outside: Option<(usize, bool, Ranges)>,
+    outside: Option<(usize, bool, CellRanges)>,
 }
 
 /// Data that the page's script reads. Numbers are indices into the other lists; 0 is nothing in all of them.
@@ -58,7 +58,7 @@ struct PageData {
     /// Cell of each workload to itself.
     own: Vec<usize>,
     /// Lists of addresses with their cells.
-    outsides: Vec<Ranges>,
+    outsides: Vec<CellRanges>,
     out_of: Vec<usize>,
     in_of: Vec<usize>,
     /// Workloads that the ingress controller reaches, with the cell.
@@ -87,10 +87,10 @@ struct PageTraffic {
 struct PageCell(usize, usize, bool, usize);
 
 /// Addresses (index of a text), and their cell.
-type Ranges = Vec<(usize, usize)>;
+type CellRanges = Vec<(usize, usize)>;
 
 /// Address of shared reasons, traffic over the preferred and the other family, and whether it holds for all pods.
-type RowKey<'m> = (*const Why<'m>, u32, Option<u32>, bool);
+type RowKey<'m> = (*const TrafficReason<'m>, u32, Option<u32>, bool);
 
 /// Index of each value in the lists of [`PageData`].
 #[derive(Debug, Default)]
@@ -100,7 +100,7 @@ struct PageIndex {
     cells: HashMap<PageCell, usize>,
     whys: HashMap<Vec<[usize; 5]>, usize>,
     rows: HashMap<Vec<usize>, usize>,
-    outsides: HashMap<Ranges, usize>,
+    outsides: HashMap<CellRanges, usize>,
 }
 
 // === impl HtmlPrinter ===
@@ -182,7 +182,7 @@ impl<'m> HtmlPrinter<'m> {
         intern(&mut self.index.cells, &mut self.data.cells, PageCell(allowed, other, line.uniform, why))
     }
 
-    fn why(&mut self, why: &[Why<'_>]) -> usize {
+    fn why(&mut self, why: &[TrafficReason<'_>]) -> usize {
         let why: Vec<[usize; 5]> = reasons(why)
             .iter()
             .map(|reason| {
@@ -267,7 +267,7 @@ impl<'m> Printer<'m> for HtmlPrinter<'m> {
         context: &MapContext<'m>,
         source: &MapEnd<'m>,
         destination: &MapEnd<'m>,
-        why: &[Why<'m>],
+        why: &[TrafficReason<'m>],
     ) {
         let why = self.why(why);
         let kind = |end: &MapEnd<'m>| match end {
@@ -349,7 +349,7 @@ mod tests {
             assert_eq!(PAGE.matches(mark).count(), 1, "{mark}");
         }
         for text in [PAGE, STYLE, SCRIPT] {
-            // The name of SVG's namespace is no address that anybody asks.
+            // The name of SVG's namespace is never fetched.
             let text = text.replace("http://www.w3.org/2000/svg", "");
             for foreign in ["http:", "https:", "@import", "innerHTML", "insertAdjacentHTML", "document.write"]
             {

@@ -32,7 +32,7 @@ pub use svg::SvgPrinter;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use palisade_analysis::map::why::Why;
+use palisade_analysis::map::reasons::TrafficReason;
 use palisade_analysis::map::{INGRESS_CONTROLLER, Map, Workload};
 use palisade_analysis::reach::connections::Connections;
 use palisade_model::address::Family;
@@ -100,7 +100,7 @@ pub struct MapRow<'m> {
     /// Whether the row holds for all pods of the two.
     pub uniform: bool,
     /// Reasons; empty unless requested.
-    pub why: Rc<[Why<'m>]>,
+    pub why: Rc<[TrafficReason<'m>]>,
 }
 
 /// Counts of a map.
@@ -136,7 +136,7 @@ pub trait Printer<'m> {
         _facts: &MapContext<'m>,
         _source: &MapEnd<'m>,
         _destination: &MapEnd<'m>,
-        _why: &[Why<'m>],
+        _why: &[TrafficReason<'m>],
     ) {
     }
     /// Prints what follows the last row.

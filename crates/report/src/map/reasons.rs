@@ -1,6 +1,6 @@
 //! Reasons of a row of a map, as text and JSON.
 
-use palisade_analysis::map::why::{Decided, Why};
+use palisade_analysis::map::reasons::{DecidedBy, TrafficReason};
 use palisade_model::diagnostic::Location;
 use palisade_model::policy::{Action, Direction, Policy};
 use serde::Serialize;
@@ -74,11 +74,11 @@ pub struct DecidingPolicyJson {
 }
 
 /// Describes all reasons of a row.
-pub fn reasons(why: &[Why<'_>]) -> Vec<RowReason> {
+pub fn reasons(why: &[TrafficReason<'_>]) -> Vec<RowReason> {
     why.iter().map(reason).collect()
 }
 
-fn reason(why: &Why<'_>) -> RowReason {
+fn reason(why: &TrafficReason<'_>) -> RowReason {
     let family = why.family.map(|family| format!(" over {family}")).unwrap_or_default();
     let (text, at) = describe(why);
     RowReason {
@@ -90,9 +90,9 @@ fn reason(why: &Why<'_>) -> RowReason {
     }
 }
 
-fn describe<'w>(why: &'w Why<'_>) -> (String, Option<&'w Location>) {
+fn describe<'w>(why: &'w TrafficReason<'_>) -> (String, Option<&'w Location>) {
     match &why.decided {
-        Decided::Rule { policy, rule, action } => {
+        DecidedBy::Rule { policy, rule, action } => {
             let name = rule.name.as_ref().map(|name| format!(" {name:?}")).unwrap_or_default();
             let does = match action {
                 Action::Allow => "allowed by",
@@ -108,7 +108,7 @@ fn describe<'w>(why: &'w Why<'_>) -> (String, Option<&'w Location>) {
             }
             (text, rule.at.as_ref().or(policy.object.at.as_ref()))
         }
-        Decided::Isolated { by } => {
+        DecidedBy::Isolated { by } => {
             let who = match &by[..] {
                 [] => "a policy isolates it".to_owned(),
                 [only] => format!("{} isolates it", only.object),
@@ -119,19 +119,19 @@ fn describe<'w>(why: &'w Why<'_>) -> (String, Option<&'w Location>) {
             let at = by.first().and_then(|policy| policy.object.at.as_ref());
             (format!("denied: {who}, and no rule allows it"), at)
         }
-        Decided::Nobody => ("allowed: nothing restricts it".to_owned(), None),
-        Decided::Outside => {
+        DecidedBy::Nobody => ("allowed: nothing restricts it".to_owned(), None),
+        DecidedBy::Outside => {
             let text = match why.direction {
                 Direction::Egress => "comes from outside of the cluster",
                 Direction::Ingress => "leaves the cluster",
             };
             (text.to_owned(), None)
         }
-        Decided::Host => {
+        DecidedBy::Host => {
             ("allowed: it is a node, or in its node's network, and no policy is about it".to_owned(), None)
         }
-        Decided::Itself => ("allowed: nobody is cut off from itself".to_owned(), None),
-        Decided::OwnNode => ("allowed where it is the pod's own node".to_owned(), None),
+        DecidedBy::Itself => ("allowed: nobody is cut off from itself".to_owned(), None),
+        DecidedBy::OwnNode => ("allowed where it is the pod's own node".to_owned(), None),
     }
 }
 
@@ -141,10 +141,10 @@ fn conditions(rule: &palisade_model::policy::Rule) -> Vec<String> {
 
 // === impl ReasonJson ===
 
-impl From<&Why<'_>> for ReasonJson {
-    fn from(why: &Why<'_>) -> Self {
+impl From<&TrafficReason<'_>> for ReasonJson {
+    fn from(why: &TrafficReason<'_>) -> Self {
         let (because, decided_by, conditions) = match &why.decided {
-            Decided::Rule { policy, rule, action } => {
+            DecidedBy::Rule { policy, rule, action } => {
                 let mut by = DecidingPolicyJson::from(*policy);
                 by.rule = Some(rule.index);
                 by.rule_name = rule.name.as_ref().map(ToString::to_string);
@@ -154,14 +154,14 @@ impl From<&Why<'_>> for ReasonJson {
                 let allows = *action == Action::Allow;
                 ("rule", vec![by], if allows { conditions(rule) } else { Vec::new() })
             }
-            Decided::Isolated { by } => {
+            DecidedBy::Isolated { by } => {
                 ("isolation", by.iter().map(|policy| DecidingPolicyJson::from(*policy)).collect(), Vec::new())
             }
-            Decided::Nobody => ("default", Vec::new(), Vec::new()),
-            Decided::Outside => ("outside", Vec::new(), Vec::new()),
-            Decided::Host => ("node", Vec::new(), Vec::new()),
-            Decided::Itself => ("ownAddress", Vec::new(), Vec::new()),
-            Decided::OwnNode => ("ownNode", Vec::new(), Vec::new()),
+            DecidedBy::Nobody => ("default", Vec::new(), Vec::new()),
+            DecidedBy::Outside => ("outside", Vec::new(), Vec::new()),
+            DecidedBy::Host => ("node", Vec::new(), Vec::new()),
+            DecidedBy::Itself => ("ownAddress", Vec::new(), Vec::new()),
+            DecidedBy::OwnNode => ("ownNode", Vec::new(), Vec::new()),
         };
         ReasonJson {
             side: why.direction.as_str(),
