@@ -17,8 +17,8 @@ use palisade_model::flow::Flow;
 use palisade_model::options::Options;
 use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::verdicts::Verdicts;
-use palisade_policytest::packets::{Packets, Sent, run_packets};
-use palisade_policytest::{Files, Settings};
+use palisade_policytest::packets::{PacketError, PacketOutcome, PacketSender, run_packets};
+use palisade_policytest::{FileError, RunSettings, TestFiles};
 
 use judge::{Ask, agrees};
 
@@ -47,10 +47,14 @@ fn manifests(path: &Path) -> Vec<Arc<Source>> {
 
 struct Beside;
 
-impl Files for Beside {
-    fn open(&self, from: &Source, path: &str) -> Result<Vec<Arc<Source>>, String> {
+impl TestFiles for Beside {
+    fn open(&self, from: &Source, path: &str) -> Result<Vec<Arc<Source>>, FileError> {
         let path = Path::new(&**from.name()).parent().unwrap().join(path);
-        if path.exists() { Ok(manifests(&path)) } else { Err(format!("no {}", path.display())) }
+        if path.exists() {
+            Ok(manifests(&path))
+        } else {
+            Err(FileError::Unreadable(format!("no {}", path.display())))
+        }
     }
 }
 
@@ -61,8 +65,8 @@ struct Judged {
     seen: Arc<Mutex<BTreeSet<String>>>,
 }
 
-impl Packets for Judged {
-    fn send(&mut self, objects: Objects, flows: &[Flow]) -> Result<Vec<Sent>, String> {
+impl PacketSender for Judged {
+    fn send(&mut self, objects: Objects, flows: &[Flow]) -> Result<Vec<PacketOutcome>, PacketError> {
         let fresh = self.seen.lock().unwrap().insert(format!("{objects:?}"));
         let snapshot = Snapshot::new(objects);
         let options = Options::default();
@@ -70,16 +74,16 @@ impl Packets for Judged {
             self.asked.fetch_add(agrees(&snapshot, &options, Ask::Fast), Ordering::Relaxed);
         }
         let verdicts = Verdicts::new(&snapshot, &options);
-        Ok(flows.iter().map(|flow| Sent::Verdict(verdicts.verdict(flow))).collect())
+        Ok(flows.iter().map(|flow| PacketOutcome::Verdict(verdicts.verdict(flow))).collect())
     }
 }
 
 fn judged(suite: &str, least: usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(suite);
     let judged = Judged::default();
-    let makes = || -> Result<Box<dyn Packets>, String> { Ok(Box::new(judged.clone())) };
+    let makes = || -> Result<Box<dyn PacketSender>, PacketError> { Ok(Box::new(judged.clone())) };
     let report =
-        run_packets(&manifests(&folder), &Beside, Settings::default(), &makes, 2, &|_, _| {}).unwrap();
+        run_packets(&manifests(&folder), &Beside, RunSettings::default(), &makes, 2, &|_, _| {}).unwrap();
     assert!(report.unreadable.is_empty(), "{:?}", report.unreadable);
     assert_eq!(report.failed(), 0);
     let asked = judged.asked.load(Ordering::Relaxed);

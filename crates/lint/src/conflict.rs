@@ -1,9 +1,8 @@
-//! A connection that two policies of equal rank disagree about.
+//! Search for a connection that two policies of equal rank decide differently.
 //!
-//! Looked for among the pods, nodes and services that are known, the ports and addresses that both rules name, and the
-//! edges of what one of them says: where two rules overlap, they overlap at such an edge.
-//! All of it together is bounded, so that no input makes it slow; who finds no connection still hears that the rules
-//! disagree.
+//! Candidates are the pods, nodes and services of the snapshot, the ports and addresses that both rules share, and the edges
+//! of the ranges of each: where two ranges overlap, they overlap at an edge. The search is bounded; beyond the bound it
+//! reports a disagreement without an example.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -25,67 +24,66 @@ use palisade_model::traffic::{PortRange, Protocol, Traffic};
 use super::pods;
 use palisade_model::traffic_set::{Region, TrafficSet, TrafficSpace, Unresolved};
 
-/// A search for conflicts, with what is left of the work it may do.
-pub struct Search<'s> {
+/// Search for conflicts, with a budget of steps for all pairs of policies.
+pub struct ConflictSearch<'s> {
     context: Context<'s>,
-    left: usize,
+    budget: usize,
 }
 
-/// What two policies of equal rank have between them.
-pub enum Found {
-    /// Rules that disagree about a connection.
+/// What depends on the order of two policies of equal rank.
+pub enum OrderDependence {
+    /// Rules that decide a connection differently.
     Conflict(Conflict),
-    /// Rules that disagree, and no connection is known that both are about.
+    /// Rules with different actions, without a known connection that both match.
     Disagreement,
-    /// Nothing that depends on their order.
+    /// No verdict depends on their order.
     Nothing,
 }
 
-/// Two rules, and a connection for which it matters which of them comes first.
+/// Two rules, and a connection that the first of them decides.
 pub struct Conflict {
     flow: String,
     first: (String, Action),
     second: (String, Action),
 }
 
-/// As many questions are asked in all.
-const MOST_QUESTIONS: usize = 3_000_000;
-/// As many of them about one pair of policies.
-const MOST_FOR_A_PAIR: usize = 100_000;
-/// As many subjects, blocks, names and kinds of traffic are tried for a pair of rules.
-const MOST_TRIED: usize = 64;
+/// Maximum number of matching steps, in all.
+const MAX_STEPS: usize = 3_000_000;
+/// Maximum number of matching steps for one pair of policies.
+const MAX_STEPS_PER_PAIR: usize = 100_000;
+/// Maximum number of subjects, blocks, names and kinds of traffic that are tried for a pair of rules.
+const MAX_TRIED: usize = 64;
 
-/// The type of an echo request of ICMP.
+/// ICMP type of an echo request.
 const PING: u8 = 8;
 
-/// Who is at the other end, and the service between.
-type Other = (Who, Option<IpAddr>, Option<usize>);
+/// Endpoint at the other end, the address it uses, and the index of the service in between.
+type PeerCandidate = (Who, Option<IpAddr>, Option<usize>);
 
 // === impl Search ===
 
-impl<'s> Search<'s> {
-    /// Nothing has been asked yet.
+impl<'s> ConflictSearch<'s> {
     pub fn new(context: Context<'s>) -> Self {
-        Search { context, left: MOST_QUESTIONS }
+        ConflictSearch { context, budget: MAX_STEPS }
     }
 
-    /// What depends on the order of two policies.
-    pub fn between(&mut self, a: &Policy, b: &Policy) -> Found {
+    /// Returns what depends on the order of two policies.
+    pub fn between(&mut self, a: &Policy, b: &Policy) -> OrderDependence {
         // Antrea interleaves rules by index: only those with the same one are left undecided.
         let interleaved = a.object.dialect.is_antrea() && b.object.dialect.is_antrea();
-        let place = |rule: &Rule| (rule.direction, if interleaved { rule.index } else { 0 });
+        let slot = |rule: &Rule| (rule.direction, if interleaved { rule.index } else { 0 });
         let mut others: BTreeMap<(Direction, u32), Vec<&Rule>> = BTreeMap::new();
         for rule in &b.rules {
-            others.entry(place(rule)).or_default().push(rule);
+            others.entry(slot(rule)).or_default().push(rule);
         }
-        let mut budget = self.left.min(MOST_FOR_A_PAIR);
+        let mut budget = self.budget.min(MAX_STEPS_PER_PAIR);
         let given = budget;
-        let mut found = Found::Nothing;
+        let mut found = OrderDependence::Nothing;
         'pairs: for x in &a.rules {
-            for y in others.get(&place(x)).into_iter().flatten() {
-                budget = budget.saturating_sub(1 + (weight(x) + weight(y)) / 8);
+            for y in others.get(&slot(x)).into_iter().flatten() {
+                budget = budget.saturating_sub(1 + (traffic_entries(x) + traffic_entries(y)) / 8);
                 if budget == 0 {
-                    found = Found::Disagreement;
+                    found = OrderDependence::Disagreement;
                     break 'pairs;
                 }
                 let readable = resolve::unknown(x, &self.context.snapshot).is_none()
@@ -95,14 +93,15 @@ impl<'s> Search<'s> {
                 }
                 match self.witness(x, y, &mut budget) {
                     Some(flow) => {
-                        found = Found::Conflict(self.conflict(&flow, (x, &a.object), (y, &b.object)));
+                        found =
+                            OrderDependence::Conflict(self.conflict(&flow, (x, &a.object), (y, &b.object)));
                         break 'pairs;
                     }
-                    None => found = Found::Disagreement,
+                    None => found = OrderDependence::Disagreement,
                 }
             }
         }
-        self.left -= given - budget;
+        self.budget -= given - budget;
         found
     }
 
@@ -119,21 +118,21 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// A connection that both rules match.
+    /// Returns a connection that both rules match.
     fn witness(&self, x: &Rule, y: &Rule, budget: &mut usize) -> Option<Flow> {
         let traffics = self.traffics(x, y);
-        let others = self.others(x, y);
+        let others = self.peer_candidates(x, y);
         for subject in self.subjects(x, y, budget) {
             for other in &others {
-                *budget = budget.checked_sub(1).filter(|left| *left > 0)?;
+                *budget = budget.checked_sub(1).filter(|budget| *budget > 0)?;
                 let Some(flow) = self.flow(x.direction, subject, *other, traffics[0]) else { continue };
                 let (_, peer) = Context::ends(&flow, x.direction);
-                let meant = |rule: &Rule| self.context.peers(&rule.peers, peer, subject, &flow);
-                if !(meant(x) && meant(y)) {
+                let matches_peer = |rule: &Rule| self.context.peers(&rule.peers, peer, subject, &flow);
+                if !(matches_peer(x) && matches_peer(y)) {
                     continue;
                 }
                 for traffic in &traffics {
-                    *budget = budget.checked_sub(1).filter(|left| *left > 0)?;
+                    *budget = budget.checked_sub(1).filter(|budget| *budget > 0)?;
                     let flow = Flow { traffic: *traffic, ..flow };
                     let carries = |rule: &Rule| self.context.carries(&rule.traffic, &flow);
                     if carries(x) && carries(y) {
@@ -145,7 +144,7 @@ impl<'s> Search<'s> {
         None
     }
 
-    /// Whom both rules apply to, a few of them.
+    /// Returns up to [`MAX_TRIED`] endpoints that both rules apply to.
     fn subjects(&self, x: &Rule, y: &Rule, budget: &mut usize) -> Vec<Endpoint> {
         let snapshot = self.context.snapshot;
         let nodes = (0..snapshot.nodes().len()).map(Endpoint::Node);
@@ -165,16 +164,16 @@ impl<'s> Search<'s> {
                 asked < *budget
             })
             .filter(applies)
-            .take(MOST_TRIED)
+            .take(MAX_TRIED)
             .collect();
         *budget = budget.saturating_sub(asked);
         found
     }
 
-    /// Who may be at the other end: an address of each block and name, the pods behind services, pods and nodes.
-    fn others(&self, x: &Rule, y: &Rule) -> Vec<Other> {
+    /// Returns candidates for the other end: an address of each block and name, the pods behind services, pods and nodes.
+    fn peer_candidates(&self, x: &Rule, y: &Rule) -> Vec<PeerCandidate> {
         let snapshot = self.context.snapshot;
-        let mut others: Vec<Other> = Vec::new();
+        let mut others: Vec<PeerCandidate> = Vec::new();
         let mut address = |address: IpAddr| others.push((snapshot.who_has(address), Some(address), None));
         let mut behind: Vec<&ServiceName> = Vec::new();
         let mut ranges: Vec<Ranges> = Vec::new();
@@ -194,23 +193,23 @@ impl<'s> Search<'s> {
                             _ => &[],
                         }));
                     }
-                    Peer::Names(_) => snapshot.named_addresses().take(MOST_TRIED).for_each(&mut address),
+                    Peer::Names(_) => snapshot.named_addresses().take(MAX_TRIED).for_each(&mut address),
                     Peer::Service(name) => behind.push(name),
                     _ => {}
                 }
             }
-            blocks.iter().take(MOST_TRIED).filter_map(|block| block.example()).for_each(&mut address);
+            blocks.iter().take(MAX_TRIED).filter_map(|block| block.example()).for_each(&mut address);
             ranges.push(Ranges::of(blocks));
         }
         // Where blocks of both meet.
         if let [one, other] = &ranges[..] {
             let starts = one.iter().chain(other.iter()).map(|(first, _)| first);
             let common = starts.filter(|at| one.contains(*at) && other.contains(*at));
-            common.take(MOST_TRIED).for_each(&mut address);
+            common.take(MAX_TRIED).for_each(&mut address);
         }
         for (at, service) in snapshot.services().iter().enumerate() {
             if behind.iter().any(|name| name.namespace == service.namespace && name.name == service.name) {
-                others.extend(self.behind(service).map(|pod| (Who::Pod(pod), None, Some(at))));
+                others.extend(self.backend(service).map(|pod| (Who::Pod(pod), None, Some(at))));
             }
         }
         others.extend(pods(snapshot).map(|pod| (Who::Pod(pod), None, None)));
@@ -218,8 +217,8 @@ impl<'s> Search<'s> {
         others
     }
 
-    /// A pod that connections through a service lead to.
-    fn behind(&self, service: &Service) -> impl Iterator<Item = usize> {
+    /// Returns a pod that connections through a service lead to.
+    fn backend(&self, service: &Service) -> impl Iterator<Item = usize> {
         let snapshot = self.context.snapshot;
         let selector = service.selector().filter(|_| service.has_cluster_address()).cloned();
         let selected =
@@ -227,15 +226,21 @@ impl<'s> Search<'s> {
         snapshot.pods_in(&service.namespace).filter(selected).take(1)
     }
 
-    fn flow(&self, direction: Direction, subject: Endpoint, other: Other, traffic: Traffic) -> Option<Flow> {
+    fn flow(
+        &self,
+        direction: Direction,
+        subject: Endpoint,
+        other: PeerCandidate,
+        traffic: Traffic,
+    ) -> Option<Flow> {
         let snapshot = self.context.snapshot;
         let (who, address, via) = other;
         let (own, via) = match subject {
             Endpoint::Pod(pod) => (Who::Pod(pod), via),
             Endpoint::Node(node) => (Who::Node(node), via),
-            // Whoever comes in through it; only from outside.
+            // Connections that enter through it; only from outside.
             Endpoint::Service(at) if who == Who::Outside => {
-                (Who::Pod(self.behind(&snapshot.services()[at]).next()?), Some(at))
+                (Who::Pod(self.backend(&snapshot.services()[at]).next()?), Some(at))
             }
             Endpoint::Service(_) => return None,
         };
@@ -250,12 +255,12 @@ impl<'s> Search<'s> {
         Some(Flow { via, ..flow })
     }
 
-    /// What may be carried: the edges of what the rules name, from each source port that one of them names.
+    /// Returns candidates for the traffic: the edges of the rules' ranges, with each source port that one of them names.
     fn traffics(&self, x: &Rule, y: &Rule) -> Vec<Traffic> {
         let mut traffics = self.common(x, y);
         for matches in [&x.traffic, &y.traffic] {
             if let TrafficMatches::Of(matches) = matches {
-                for one in matches.iter().take(MOST_TRIED) {
+                for one in matches.iter().take(MAX_TRIED) {
                     self.edges(one, None, &mut traffics);
                 }
             }
@@ -272,11 +277,11 @@ impl<'s> Search<'s> {
         }
         let mut seen = HashSet::new();
         traffics.retain(|traffic| seen.insert(*traffic));
-        traffics.truncate(4 * MOST_TRIED);
+        traffics.truncate(4 * MAX_TRIED);
         traffics
     }
 
-    /// Something of each stretch that both rules name, with source ports left aside.
+    /// Returns an example of each interval that both rules match, without source ports.
     fn common(&self, x: &Rule, y: &Rule) -> Vec<Traffic> {
         let space = TrafficSpace::new([]);
         let [one, other] = [x, y].map(|rule| match &rule.traffic {
@@ -290,7 +295,7 @@ impl<'s> Search<'s> {
             }
         });
         let both = one.intersection(&other);
-        let each = both.intervals().iter().take(MOST_TRIED);
+        let each = both.intervals().iter().take(MAX_TRIED);
         each.filter_map(|one| space.sample(&TrafficSet::from_intervals(vec![*one]))).collect()
     }
 
@@ -307,10 +312,10 @@ impl<'s> Search<'s> {
         };
         let snapshot = self.context.snapshot;
         for own in pods(snapshot).flat_map(|pod| &snapshot.pods()[pod].ports) {
-            let is_meant = own.name.as_ref() == Some(name)
+            let matches_port = own.name.as_ref() == Some(name)
                 && protocol.is_none_or(|wanted| wanted == own.protocol)
                 && own.protocol.has_ports();
-            if is_meant {
+            if matches_port {
                 emit(Region::new(own.protocol, own.number..=own.number, PortRange::ALL));
             }
         }
@@ -335,7 +340,7 @@ impl<'s> Search<'s> {
                 self.edges(&TrafficMatch::from((**port).clone()), Some(range.first), traffics);
             }
             TrafficMatch::Icmp(IcmpMatch { kind, code }) => {
-                // A code of every type: a ping has one, too.
+                // A code without a type matches every type, also an echo request.
                 let icmp = kind.or(code.map(|_| PING)).map(|kind| (kind, *code));
                 traffics.push(Traffic { icmp, ..Traffic::new(Protocol::Icmp, 0) });
             }
@@ -348,8 +353,8 @@ impl<'s> Search<'s> {
     }
 }
 
-/// How much a rule says about traffic.
-fn weight(rule: &Rule) -> usize {
+/// Returns the number of traffic entries of a rule.
+fn traffic_entries(rule: &Rule) -> usize {
     match &rule.traffic {
         TrafficMatches::Any => 0,
         TrafficMatches::Of(matches) => matches.len(),
@@ -400,10 +405,10 @@ mod tests {
         let text = pods + &policy("Drop", 10) + &policy("Allow", 11);
         load(&Source::new("t.yaml", text), &Limits::default(), &mut world, &mut found);
         let snapshot = Snapshot::new(world.into_objects());
-        let mut search = Search::new(Context { snapshot: &snapshot, options: Options::default() });
+        let mut search = ConflictSearch::new(Context { snapshot: &snapshot, options: Options::default() });
         let [a, b] = snapshot.policies() else { panic!("two policies") };
-        assert!(matches!(search.between(a, b), Found::Disagreement));
-        let asked = MOST_QUESTIONS - search.left;
-        assert!(0 < asked && asked <= MOST_FOR_A_PAIR, "{asked}");
+        assert!(matches!(search.between(a, b), OrderDependence::Disagreement));
+        let asked = MAX_STEPS - search.budget;
+        assert!(0 < asked && asked <= MAX_STEPS_PER_PAIR, "{asked}");
     }
 }

@@ -1,4 +1,4 @@
-//! Ingresses and routes that lead nowhere.
+//! Lint for Ingresses and routes with dangling backends.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use palisade_model::policy::ServiceName;
 use palisade_model::snapshot::{Dangling, Snapshot};
 use palisade_model::traffic::Protocol;
 
-/// No such Service.
+/// The Service does not exist.
 pub static MISSING_BACKEND: Code = Code {
     id: "L0115",
     severity: Severity::Warning,
@@ -18,7 +18,7 @@ pub static MISSING_BACKEND: Code = Code {
     explanation: "An Ingress, a Route or a route of the Gateway API leads to Services by name, those of its own namespace unless a backend of the Gateway API says another. There is none of this name, so whoever calls gets an error. Not reported when no Service of that namespace is among the input.",
 };
 
-/// No such port.
+/// The Service does not have the port.
 pub static MISSING_PORT: Code = Code {
     id: "L0116",
     severity: Severity::Warning,
@@ -26,7 +26,7 @@ pub static MISSING_PORT: Code = Code {
     explanation: "An Ingress and a route of the Gateway API name a port of the Service: its number (`port`, not `targetPort`) or, in an Ingress, its name. A Route names the port behind it: `targetPort`, as a number, or the name that the Service gives the port. All but UDPRoute are about TCP.",
 };
 
-/// Nobody there.
+/// No ready pod is behind the Service's port.
 pub static NOBODY_BEHIND: Code = Code {
     id: "L0117",
     severity: Severity::Warning,
@@ -34,23 +34,22 @@ pub static NOBODY_BEHIND: Code = Code {
     explanation: "The Service and its port exist, and no pod is behind them: none that is ready has the labels of its selector, or none of those declares the container port that `targetPort` names. Not reported when no pod of the namespace is among the input, or when the Service has no selector and no endpoints.",
 };
 
-/// As many names are guessed at; each takes a look at all Services of a namespace, or all ports of one.
-const MOST_GUESSES: usize = 50;
-/// As many ports of a Service are listed.
-const MOST_PORTS: usize = 8;
+/// Maximum number of suggestions; each compares with all Services of a namespace, or all ports of one.
+const MAX_GUESSES: usize = 50;
+/// Maximum number of a Service's ports listed in a message.
+const MAX_PORTS: usize = 8;
 
-/// What a backend comes to depends on these alone.
-type Asked<'s> = (&'s ServiceName, &'s BackendPort, Protocol);
+/// What determines the pods behind a backend.
+type BackendKey<'s> = (&'s ServiceName, &'s BackendPort, Protocol);
 
 pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
-    // Many entrances name the same few Services, and each lookup goes through the pods of a namespace.
-    let mut known: BTreeMap<Asked<'_>, Option<Dangling>> = BTreeMap::new();
+    // Many entrances name the same few Services, and each lookup scans the pods of a namespace.
+    let mut known: BTreeMap<BackendKey<'_>, Option<Dangling>> = BTreeMap::new();
     let mut guesses = 0;
     for entrance in snapshot.entrances() {
         for backend in &entrance.backends {
-            let asked = (&backend.service, &backend.port, entrance.protocol);
-            let dangling =
-                *known.entry(asked).or_insert_with(|| snapshot.openings(asked.0, asked.1, asked.2).err());
+            let key = (&backend.service, &backend.port, entrance.protocol);
+            let dangling = *known.entry(key).or_insert_with(|| snapshot.openings(key.0, key.1, key.2).err());
             found.extend(match dangling {
                 None => None,
                 Some(Dangling::NoService) => no_service(snapshot, entrance, backend, &mut guesses),
@@ -76,7 +75,7 @@ fn no_service(
     let message = format!("{entrance} names service {}, which does not exist", backend.service);
     let mut finding = about(&MISSING_BACKEND, entrance, &backend.service_place, message);
     *guesses += 1;
-    if *guesses <= MOST_GUESSES {
+    if *guesses <= MAX_GUESSES {
         let near = nearest(name, here.map(|service| service.name.as_str()));
         finding.help = near.first().map(|near| format!("did you mean {near}?"));
     }
@@ -91,10 +90,10 @@ fn no_port(
 ) -> Option<Diagnostic> {
     let service = &snapshot.services()[snapshot.service(&backend.service)?];
     let protocol = entrance.protocol;
-    let mut ports: Vec<String> = service.ports.iter().take(MOST_PORTS).map(describe).collect();
+    let mut ports: Vec<String> = service.ports.iter().take(MAX_PORTS).map(describe).collect();
     match service.ports.len() {
         0 => ports.push("none".to_owned()),
-        count if count > MOST_PORTS => ports.push("…".to_owned()),
+        count if count > MAX_PORTS => ports.push("…".to_owned()),
         _ => {}
     }
     let ports = ports.join(", ");
@@ -105,14 +104,14 @@ fn no_port(
     let message = format!("{entrance} names {wanted} of service {}, which has {ports}", backend.service);
     let mut finding = about(&MISSING_PORT, entrance, &backend.port_place, message);
     *guesses += 1;
-    if *guesses <= MOST_GUESSES {
-        finding.help = meant(service, &backend.port, protocol);
+    if *guesses <= MAX_GUESSES {
+        finding.help = suggestion(service, &backend.port, protocol);
     }
     Some(finding)
 }
 
 fn nobody(snapshot: &Snapshot, entrance: &Entrance, backend: &Backend) -> Option<Diagnostic> {
-    // Without any pod of the namespace the input says nothing about who is there.
+    // Without any pod of the namespace the input does not include its pods.
     if snapshot.pods_in(&backend.service.namespace).is_empty() {
         return None;
     }
@@ -128,7 +127,7 @@ fn about(code: &'static Code, entrance: &Entrance, place: &Place, message: Strin
     Diagnostic::new(code, message).about(subject).field(place.field.clone()).at(at)
 }
 
-/// A port as its Service has it: `http tcp/80 to 8080`.
+/// Describes a port of a Service: `http tcp/80 to 8080`.
 fn describe(port: &ServicePort) -> String {
     let name = if port.name.is_empty() { String::new() } else { format!("{} ", port.name) };
     let target = match &port.target {
@@ -139,8 +138,8 @@ fn describe(port: &ServicePort) -> String {
     format!("{name}{}/{}{target}", port.protocol, port.port)
 }
 
-/// What may have been meant: the two ends of a port are easily mistaken for each other, and names misspelled.
-fn meant(service: &Service, wanted: &BackendPort, protocol: Protocol) -> Option<String> {
+/// Suggests a port: `port` and `targetPort` are easily confused, and names misspelled.
+fn suggestion(service: &Service, wanted: &BackendPort, protocol: Protocol) -> Option<String> {
     let mut ports = service.ports.iter().filter(|port| port.protocol == protocol);
     match wanted {
         BackendPort::Number(number) => {

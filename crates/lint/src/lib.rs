@@ -1,33 +1,37 @@
-//! Lints: what is legal in the policies of a cluster and probably not meant.
+//! Lints: checks of a whole [`Snapshot`] for policies that are valid and probably a mistake.
 //!
-//! A lint asks a [`Snapshot`] one question and reports what it finds. To add one: write a function of this shape in a
-//! file of its own, give it a [`Code`] with its documentation, and add both to [`LINTS`]. One that asks what rules decide
-//! shares the analysis of that with others, and goes to [`DECIDED`]. What can be seen in a single object as written (an
-//! empty `egress` without `policyTypes`) is not here but with its dialect's validation.
+//! ```text
+//!   snapshot ──┬──────────────────────────────► LINTS ──────────┬──► diagnostics
+//!              └─► Decisions (reach, both families) ─► DECISION_LINTS ─┘
+//! ```
+//!
+//! To add a lint: write a function of type [`Lint`] in a file of its own, give it a [`Code`] with its documentation, and add
+//! both to [`LINTS`]. Lints about the decisions of rules share one analysis, and go to [`DECISION_LINTS`]. Mistakes in a
+//! single object as written (an empty `egress` without `policyTypes`) belong to its dialect's validation.
 
-mod addresses;
-mod collisions;
 mod conflict;
-mod decisions;
-mod dns;
+mod divergent_pods;
+mod empty_selectors;
 mod entrances;
-mod families;
-mod forever;
-mod groups;
-mod idle_policies;
-mod includes;
+mod missing_groups;
+mod missing_ipv6;
+mod missing_services;
+mod name_collisions;
 mod named_ports;
-mod namespaces;
-mod open;
-mod pass;
-mod redundant;
-mod refused;
-mod selectors;
-mod services;
-mod shadowed;
+mod no_dns;
+mod open_to_internet;
+mod pass_to_nowhere;
+mod policies_without_rules;
+mod redundant_rules;
+mod refused_by_other_side;
+mod rule_decisions;
+mod rule_inclusion;
+mod shared_addresses;
 mod ties;
-mod unlike;
-mod unprotected;
+mod undeclared_namespaces;
+mod unprotected_workloads;
+mod unreachable_in_space;
+mod unreachable_rules;
 
 use palisade_model::cluster::{Namespace, Pod};
 use palisade_model::diagnostic::{self, Code, Diagnostic};
@@ -35,43 +39,44 @@ use palisade_model::matching::{Context, Endpoint};
 use palisade_model::policy::{Dialect, Namespaces, Object, PodSet, Policy, Rule, Subject};
 use palisade_model::snapshot::Snapshot;
 
-use decisions::Decisions;
+use rule_decisions::Decisions;
 
-/// A question about a snapshot.
+/// A check of a snapshot that appends its findings.
 pub type Lint = fn(&Snapshot, &mut Vec<Diagnostic>);
 
-/// All of them, each with the codes it can report.
+/// Lints about objects as written, each with the codes it can report.
 pub static LINTS: &[(Lint, &[&Code])] = &[
-    (selectors::check, &[&selectors::SELECTS_NOTHING, &selectors::PEER_SELECTS_NOTHING]),
+    (empty_selectors::check, &[&empty_selectors::SELECTS_NOTHING, &empty_selectors::PEER_SELECTS_NOTHING]),
     (named_ports::check, &[&named_ports::RESOLVES_NOWHERE]),
-    (dns::check, &[&dns::NO_DNS]),
-    (families::check, &[&families::ONE_FAMILY]),
-    (namespaces::check, &[&namespaces::UNDECLARED]),
+    (no_dns::check, &[&no_dns::NO_DNS]),
+    (missing_ipv6::check, &[&missing_ipv6::ONE_FAMILY]),
+    (undeclared_namespaces::check, &[&undeclared_namespaces::UNDECLARED]),
     (ties::check, &[&ties::TIE, &ties::SAME_PRIORITY, &ties::OVN_LIMIT]),
-    (idle_policies::check, &[&idle_policies::NO_RULES]),
-    (addresses::check, &[&addresses::SHARED_ADDRESS]),
-    (services::check, &[&services::MISSING_SERVICE, &services::NO_CLUSTER_ADDRESS]),
-    (collisions::check, &[&collisions::COLLISION]),
-    (groups::check, &[&groups::MISSING_GROUP, &groups::GROUP_REACHES_OUT]),
+    (policies_without_rules::check, &[&policies_without_rules::NO_RULES]),
+    (shared_addresses::check, &[&shared_addresses::SHARED_ADDRESS]),
+    (missing_services::check, &[&missing_services::MISSING_SERVICE, &missing_services::NO_CLUSTER_ADDRESS]),
+    (name_collisions::check, &[&name_collisions::COLLISION]),
+    (missing_groups::check, &[&missing_groups::MISSING_GROUP, &missing_groups::GROUP_REACHES_OUT]),
     (entrances::check, &[&entrances::MISSING_BACKEND, &entrances::MISSING_PORT, &entrances::NOBODY_BEHIND]),
 ];
 
-/// A question about what rules decide.
-type Decided = fn(&mut Decisions<'_>, &mut Vec<Diagnostic>);
+/// A check of the decisions of rules that appends its findings.
+type DecisionLint = fn(&mut Decisions<'_>, &mut Vec<Diagnostic>);
 
-/// All of those. Their order matters: what the first say about a rule, later ones do not say less about.
-static DECIDED: &[(Decided, &[&Code])] = &[
-    (shadowed::check, &[&shadowed::SHADOWED, &shadowed::CONTRADICTED]),
-    (pass::check, &[&pass::LEADS_NOWHERE]),
-    (open::check, &[&open::OPEN_INGRESS, &open::OPEN_EGRESS]),
-    (redundant::check, &[&redundant::REDUNDANT_RULE, &redundant::REDUNDANT_POLICY]),
-    (refused::check, &[&refused::REFUSED]),
-    (unprotected::check, &[&unprotected::UNPROTECTED]),
-    (unlike::check, &[&unlike::UNLIKE]),
-    (decisions::check, &[&decisions::TOO_MUCH]),
+/// Lints about the decisions of rules, each with the codes it can report. Order matters: a rule that one reports is skipped
+/// by later ones, whose findings would be weaker.
+static DECISION_LINTS: &[(DecisionLint, &[&Code])] = &[
+    (unreachable_rules::check, &[&unreachable_rules::SHADOWED, &unreachable_rules::CONTRADICTED]),
+    (pass_to_nowhere::check, &[&pass_to_nowhere::LEADS_NOWHERE]),
+    (open_to_internet::check, &[&open_to_internet::OPEN_INGRESS, &open_to_internet::OPEN_EGRESS]),
+    (redundant_rules::check, &[&redundant_rules::REDUNDANT_RULE, &redundant_rules::REDUNDANT_POLICY]),
+    (refused_by_other_side::check, &[&refused_by_other_side::REFUSED]),
+    (unprotected_workloads::check, &[&unprotected_workloads::UNPROTECTED]),
+    (divergent_pods::check, &[&divergent_pods::DIVERGENT_PODS]),
+    (rule_decisions::check, &[&rule_decisions::TOO_MUCH]),
 ];
 
-/// Everything that all lints find.
+/// Runs all lints.
 pub fn lint(snapshot: &Snapshot) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (lint, _) in LINTS {
@@ -81,34 +86,34 @@ pub fn lint(snapshot: &Snapshot) -> Vec<Diagnostic> {
     if !snapshot.policies().is_empty() {
         let mut decisions = Decisions::new(snapshot);
         if decisions.is_complete() {
-            DECIDED.iter().for_each(|(lint, _)| lint(&mut decisions, &mut found));
+            DECISION_LINTS.iter().for_each(|(lint, _)| lint(&mut decisions, &mut found));
         } else {
-            decisions::check(&mut decisions, &mut found);
+            rule_decisions::check(&mut decisions, &mut found);
         }
     }
-    // What nobody wrote (Thorium's default base policy) nobody can change.
+    // Objects without a location are built in (Thorium's default base policy) and cannot be changed.
     found.retain(|finding| finding.location.is_some());
     found
 }
 
-/// What makes every answer about a snapshot doubtful: names that lead nowhere.
+/// Returns findings about dangling references, which make every answer about a snapshot doubtful.
 pub fn dangling(snapshot: &Snapshot) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    groups::check(snapshot, &mut found);
+    missing_groups::check(snapshot, &mut found);
     found
 }
 
-/// The codes of all lints.
+/// Returns the codes of all lints.
 pub fn codes() -> impl Iterator<Item = &'static Code> {
     LINTS.iter().flat_map(|(_, codes)| codes.iter().copied()).chain(codes_of_decisions())
 }
 
-/// The codes of those among them that ask what rules decide.
+/// Returns the codes of the lints about the decisions of rules.
 pub fn codes_of_decisions() -> impl Iterator<Item = &'static Code> {
-    DECIDED.iter().flat_map(|(_, codes)| codes.iter().copied())
+    DECISION_LINTS.iter().flat_map(|(_, codes)| codes.iter().copied())
 }
 
-/// A finding about a policy.
+/// Creates a finding about a policy, located where the policy is written.
 fn about(code: &'static Code, object: &Object, message: String) -> Diagnostic {
     let subject = diagnostic::Subject {
         kind: object.kind.clone(),
@@ -118,7 +123,7 @@ fn about(code: &'static Code, object: &Object, message: String) -> Diagnostic {
     Diagnostic::new(code, message).about(subject).at(object.at.clone())
 }
 
-/// A finding about a rule, or about its part.
+/// Creates a finding about a rule, or about the field `part` below it.
 fn about_rule(code: &'static Code, policy: &Policy, rule: &Rule, part: &str, message: String) -> Diagnostic {
     let field = match policy.object.dialect == Dialect::Thorium {
         true => format!("{}[{}]", rule.direction, rule.index),
@@ -128,25 +133,25 @@ fn about_rule(code: &'static Code, policy: &Policy, rule: &Rule, part: &str, mes
     about(code, &policy.object, message).field(field).at(at)
 }
 
-/// The pods that policies can see: alive, and in the pod network.
+/// Returns the pods that policies can select: alive, and in the pod network.
 fn pods(snapshot: &Snapshot) -> impl Iterator<Item = usize> {
     (0..snapshot.pods().len()).filter(|pod| is_visible(&snapshot.pods()[*pod]))
 }
 
-/// Those of them in these namespaces; everywhere, where namespaces are relative to somebody.
+/// Returns the pods of these namespaces; of all, where namespaces are relative to a subject.
 ///
-/// A cluster has thousands of policies and pods, and nearly every policy speaks about one namespace: this is what keeps
-/// lints from asking every pod about every policy.
+/// A cluster has thousands of policies and pods, and nearly every policy selects in one namespace: this keeps lints from
+/// comparing every pod with every policy.
 fn pods_of<'s>(snapshot: &'s Snapshot, namespaces: &'s Namespaces) -> impl Iterator<Item = usize> + 's {
     let among = match namespaces {
         Namespaces::Named(name) => snapshot.namespace(name).map(std::slice::from_ref).unwrap_or_default(),
         _ => snapshot.namespaces(),
     };
-    let meant = |namespace: &&Namespace| match namespaces {
+    let is_selected = |namespace: &&Namespace| match namespaces {
         Namespaces::Matching(selector) => selector.matches(&namespace.labels),
         _ => true,
     };
-    let here = among.iter().filter(meant).flat_map(|namespace| snapshot.pods_in(&namespace.name));
+    let here = among.iter().filter(is_selected).flat_map(|namespace| snapshot.pods_in(&namespace.name));
     here.filter(|pod| is_visible(&snapshot.pods()[*pod]))
 }
 
@@ -154,8 +159,11 @@ fn is_visible(pod: &Pod) -> bool {
     !pod.terminated && !pod.host_network && !pod.external
 }
 
-/// The pods that a subject holds.
-fn pods_under<'c>(context: &'c Context<'_>, subject: &'c Subject) -> Box<dyn Iterator<Item = usize> + 'c> {
+/// Returns the pods of a subject.
+fn pods_of_subject<'c>(
+    context: &'c Context<'_>,
+    subject: &'c Subject,
+) -> Box<dyn Iterator<Item = usize> + 'c> {
     let candidates: Box<dyn Iterator<Item = usize> + 'c> = match subject {
         Subject::Pods(set) => Box::new(pods_of(context.snapshot, &set.namespaces)),
         Subject::Group { .. } => Box::new(pods(context.snapshot)),
@@ -166,8 +174,8 @@ fn pods_under<'c>(context: &'c Context<'_>, subject: &'c Subject) -> Box<dyn Ite
     )
 }
 
-/// Whether enough is known to say that a set is empty: some pod of the namespaces it speaks about is here.
-fn is_known(snapshot: &Snapshot, set: &PodSet) -> bool {
+/// Whether an empty set is worth reporting: the input has some pod of the namespaces it selects.
+fn has_candidates(snapshot: &Snapshot, set: &PodSet) -> bool {
     if set.external {
         return false;
     }

@@ -1,4 +1,4 @@
-//! Port names that stand for no port.
+//! Lint for named ports that no destination declares.
 
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::flow::{Flow, Party, Who};
@@ -8,9 +8,9 @@ use palisade_model::policy::{Direction, Peer, Peers, Policy, PortMatch, Rule, Tr
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::{Protocol, Traffic};
 
-use super::{about_rule, pods, pods_of, pods_under};
+use super::{about_rule, pods, pods_of, pods_of_subject};
 
-/// The code.
+/// A named port that no known destination declares.
 pub static RESOLVES_NOWHERE: Code = Code {
     id: "L0103",
     severity: Severity::Warning,
@@ -39,8 +39,9 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
                 let known = destinations.peek().is_some();
                 let resolves = |pod: usize| {
                     let protocols = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
-                    let asked = protocols.into_iter().filter(|p| protocol.is_none_or(|wanted| wanted == *p));
-                    asked.into_iter().any(|p| snapshot.pods()[pod].named_port(name, p).is_some())
+                    let candidates =
+                        protocols.into_iter().filter(|p| protocol.is_none_or(|wanted| wanted == *p));
+                    candidates.into_iter().any(|p| snapshot.pods()[pod].named_port(name, p).is_some())
                 };
                 if known && !destinations.any(resolves) {
                     found.push(report(policy, rule, *protocol, name));
@@ -65,10 +66,10 @@ fn report(policy: &Policy, rule: &Rule, protocol: Option<Protocol>, name: &str) 
         .help(format!("declare a container port named {name}, or write its number"))
 }
 
-/// The pods that a connection of this rule can end at.
+/// Returns the pods that can be the destination of a connection that the rule matches.
 fn destinations<'s>(context: &'s Context<'s>, rule: &'s Rule) -> Box<dyn Iterator<Item = usize> + 's> {
     let snapshot = context.snapshot;
-    let mut subjects = rule.subjects.iter().flat_map(move |subject| pods_under(context, subject));
+    let mut subjects = rule.subjects.iter().flat_map(move |subject| pods_of_subject(context, subject));
     if rule.direction == Direction::Ingress {
         return Box::new(subjects);
     }
@@ -81,7 +82,7 @@ fn destinations<'s>(context: &'s Context<'s>, rule: &'s Rule) -> Box<dyn Iterato
     }
 }
 
-/// The pods that a peer stands for, seen from a subject.
+/// Returns the pods that a peer selects for a subject.
 fn of_peer<'s>(
     context: &'s Context<'s>,
     peer: &'s Peer,

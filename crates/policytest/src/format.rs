@@ -1,4 +1,4 @@
-//! The format: a document into a test, or a located diagnostic that says what is wrong with it.
+//! The format of tests: parses a document into a test, or returns a located diagnostic.
 
 use std::collections::BTreeSet;
 
@@ -12,169 +12,169 @@ use palisade_model::options::Options;
 use palisade_model::trace::Verdict;
 use smol_str::SmolStr;
 
-/// A test, as written.
+/// A test as written.
 #[derive(Debug)]
 pub enum Test<'n> {
-    /// Flows and what must become of them.
+    /// Flows with the verdicts they must have.
     Policy(PolicyTest<'n>),
-    /// Objects and what an API server must say to them.
+    /// Requests with the response that an API server must give.
     Admission(AdmissionTest<'n>),
-    /// What Thorium's document promises.
+    /// Cases of Thorium's own specification.
     Thorium(&'n Node<'n>),
 }
 
-/// Steps that change a world, and what must hold after each.
+/// Steps that change a world, with expectations after each.
 #[derive(Debug)]
 pub struct PolicyTest<'n> {
-    /// Unique in the suite.
+    /// Unique among all tests of a run.
     pub name: SmolStr,
     /// Manifests loaded first.
     pub world: Vec<SmolStr>,
-    /// How to decide what the APIs leave open.
+    /// Choices for behaviour that the APIs leave open.
     pub options: Options,
-    /// How to read Thorium's documents, where the test says so.
+    /// How Thorium's documents are lowered, where the test overrides the runner's settings.
     pub thorium: Option<thorium::Reading>,
-    /// In order; objects carry over.
-    pub steps: Vec<Step<'n>>,
-    /// Where it starts.
+    /// In order; objects of a step stay for the next ones.
+    pub steps: Vec<TestStep<'n>>,
+    /// Location of its first line.
     pub at: Location,
 }
 
-/// One change and what must hold after it.
+/// A change of the world, with expectations after it.
 #[derive(Debug)]
-pub struct Step<'n> {
-    /// Its name, if it has one.
+pub struct TestStep<'n> {
+    /// Name in results; a step without one is numbered.
     pub name: Option<SmolStr>,
-    /// Files to apply.
+    /// Paths of manifests to apply, relative to the test.
     pub apply_files: Vec<SmolStr>,
-    /// Objects to apply.
+    /// Objects to apply, after the files.
     pub apply: &'n [Node<'n>],
-    /// Objects to delete, after that.
+    /// Objects to delete, after everything is applied.
     pub delete: Vec<Deletion>,
-    /// What must hold; for one flow the last line that matches it counts.
+    /// Of the lines that match a flow the last one counts.
     pub expect: Vec<Expectation>,
-    /// Where it starts.
+    /// Location of its first line.
     pub at: Location,
 }
 
 /// An object to delete.
 #[derive(Debug)]
 pub struct Deletion {
-    /// The API group, where the test narrows it.
+    /// The API group; any where the test does not give `apiVersion`.
     pub group: Option<SmolStr>,
-    /// The kind.
+    /// Kind of the object, as in its manifest.
     pub kind: SmolStr,
-    /// The namespace.
+    /// Namespace of the object; `default` when absent.
     pub namespace: Option<SmolStr>,
-    /// The name.
+    /// Name of the object.
     pub name: SmolStr,
-    /// Where it is written.
+    /// Location in the test file.
     pub at: Location,
 }
 
-/// One line of what must hold.
+/// One line of a step's expectations.
 #[derive(Debug)]
 pub struct Expectation {
-    /// What must become of the flows.
-    pub outcome: Outcome,
-    /// Which flows.
+    /// Verdict that every flow of the pattern must have.
+    pub outcome: ExpectedVerdict,
+    /// Pattern of the flows, resolved in the snapshot of the step.
     pub flows: FlowPattern,
-    /// The name of a policy that must have decided it.
+    /// Name of a policy that must be the decider.
     pub by: Option<SmolStr>,
-    /// Where it is written.
+    /// Location in the test file.
     pub at: Location,
 }
 
-/// What must become of a flow.
+/// The verdict that flows must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// Let through.
+pub enum ExpectedVerdict {
+    /// Allowed.
     Allow,
     /// Dropped silently.
     Deny,
     /// Refused with an answer.
     Reject,
-    /// Either of the two.
+    /// Denied or rejected.
     Block,
 }
 
-/// Requests and what an API server must answer.
+/// Requests with the response that an API server must give.
 #[derive(Debug)]
 pub struct AdmissionTest<'n> {
-    /// Unique in the suite.
+    /// Unique among all tests of a run.
     pub name: SmolStr,
     /// Manifests loaded first.
     pub world: Vec<SmolStr>,
-    /// The requests.
+    /// Requests, each against the same world.
     pub cases: Vec<AdmissionCase<'n>>,
-    /// Where it starts.
+    /// Location of its first line.
     pub at: Location,
 }
 
-/// One request.
+/// A request, and whether it must be accepted.
 #[derive(Debug)]
 pub struct AdmissionCase<'n> {
-    /// Its name.
+    /// Name in results.
     pub name: SmolStr,
-    /// What is asked.
+    /// The request to the API server.
     pub operation: Operation<'n>,
-    /// Whether it must be accepted.
+    /// Whether the request must be accepted, without errors.
     pub accept: bool,
-    /// The path that an error must name.
+    /// Field path of an expected error.
     pub field: Option<SmolStr>,
-    /// What that error's text must contain.
+    /// Substring of the message of an expected error.
     pub message: Option<SmolStr>,
-    /// Where it starts.
+    /// Location of its first line.
     pub at: Location,
 }
 
-/// What is asked of the API server.
+/// A request to the API server.
 #[derive(Debug, Clone, Copy)]
 pub enum Operation<'n> {
-    /// Create this.
+    /// Creates an object.
     Create(&'n Node<'n>),
-    /// Change the first into the second.
+    /// Replaces the first object by the second.
     Update(&'n Node<'n>, &'n Node<'n>),
-    /// Delete this.
+    /// Deletes an object.
     Delete(&'n Node<'n>),
 }
 
 // === impl Outcome ===
 
-impl Outcome {
-    const NAMES: [(&'static str, Outcome); 4] = [
-        ("allow", Outcome::Allow),
-        ("deny", Outcome::Deny),
-        ("reject", Outcome::Reject),
-        ("block", Outcome::Block),
+impl ExpectedVerdict {
+    const NAMES: [(&'static str, ExpectedVerdict); 4] = [
+        ("allow", ExpectedVerdict::Allow),
+        ("deny", ExpectedVerdict::Deny),
+        ("reject", ExpectedVerdict::Reject),
+        ("block", ExpectedVerdict::Block),
     ];
 
-    /// Whether the verdict is what was asked for.
+    /// Whether a verdict meets the expectation.
     pub fn holds(self, verdict: Verdict) -> bool {
         match self {
-            Outcome::Allow => verdict == Verdict::Allow,
-            Outcome::Deny => verdict == Verdict::Deny,
-            Outcome::Reject => verdict == Verdict::Reject,
-            Outcome::Block => verdict != Verdict::Allow,
+            ExpectedVerdict::Allow => verdict == Verdict::Allow,
+            ExpectedVerdict::Deny => verdict == Verdict::Deny,
+            ExpectedVerdict::Reject => verdict == Verdict::Reject,
+            ExpectedVerdict::Block => verdict != Verdict::Allow,
         }
     }
 
-    /// The word of the format.
+    /// Returns the keyword of the format.
     pub fn as_str(self) -> &'static str {
-        Outcome::NAMES.iter().find(|(_, outcome)| *outcome == self).map_or("", |(name, _)| name)
+        ExpectedVerdict::NAMES.iter().find(|(_, outcome)| *outcome == self).map_or("", |(name, _)| name)
     }
 }
 
 // === reading ===
 
-/// Reads a document that is a test; `None` when it is something else.
+/// Parses a document that is a test; `None` when it is something else.
 pub fn read<'n>(source: &Source, node: &'n Node<'n>) -> Option<Result<Test<'n>, Box<Diagnostic>>> {
-    let read = Reading { source };
+    let read = TestReader { source };
     match node.get("kind").and_then(Node::as_str) {
         Some("PolicyTest") => Some(read.policy_test(node).map(Test::Policy)),
         Some("AdmissionTest") => Some(read.admission_test(node).map(Test::Admission)),
         Some("ThoriumCases") => Some(Ok(Test::Thorium(node))),
-        // Without an apiVersion it is no object; a misspelled test must not pass for none.
+        // Without an apiVersion it is no object: a misspelled kind of test must not be skipped silently.
         Some(kind)
             if node.get("apiVersion").is_none() && node.get("steps").or(node.get("cases")).is_some() =>
         {
@@ -187,17 +187,18 @@ pub fn read<'n>(source: &Source, node: &'n Node<'n>) -> Option<Result<Test<'n>, 
     }
 }
 
-struct Reading<'s> {
+/// Parser of the documents of one source.
+struct TestReader<'s> {
     source: &'s Source,
 }
 
-type Read<T> = Result<T, Box<Diagnostic>>;
+type ReadResult<T> = Result<T, Box<Diagnostic>>;
 
-impl Reading<'_> {
-    fn policy_test<'n>(&self, node: &'n Node<'n>) -> Read<PolicyTest<'n>> {
+impl TestReader<'_> {
+    fn policy_test<'n>(&self, node: &'n Node<'n>) -> ReadResult<PolicyTest<'n>> {
         self.keys(node, &["kind", "apiVersion", "name", "description", "world", "options", "steps"])?;
         let steps =
-            self.items(node, "steps")?.iter().map(|step| self.step(step)).collect::<Read<Vec<_>>>()?;
+            self.items(node, "steps")?.iter().map(|step| self.step(step)).collect::<ReadResult<Vec<_>>>()?;
         let test = PolicyTest {
             name: self.text(node, "name")?.unwrap_or_default(),
             world: self.texts(node, "world")?,
@@ -212,16 +213,19 @@ impl Reading<'_> {
         Ok(test)
     }
 
-    fn step<'n>(&self, node: &'n Node<'n>) -> Read<Step<'n>> {
+    fn step<'n>(&self, node: &'n Node<'n>) -> ReadResult<TestStep<'n>> {
         self.keys(node, &["name", "description", "applyFiles", "apply", "delete", "expect"])?;
         let expect = self
             .items(node, "expect")?
             .iter()
             .map(|line| self.expectation(line))
-            .collect::<Read<Vec<_>>>()?;
-        let delete =
-            self.items(node, "delete")?.iter().map(|item| self.deletion(item)).collect::<Read<Vec<_>>>()?;
-        Ok(Step {
+            .collect::<ReadResult<Vec<_>>>()?;
+        let delete = self
+            .items(node, "delete")?
+            .iter()
+            .map(|item| self.deletion(item))
+            .collect::<ReadResult<Vec<_>>>()?;
+        Ok(TestStep {
             name: self.text(node, "name")?,
             apply_files: self.texts(node, "applyFiles")?,
             apply: self.items(node, "apply")?,
@@ -231,7 +235,7 @@ impl Reading<'_> {
         })
     }
 
-    fn deletion(&self, node: &Node<'_>) -> Read<Deletion> {
+    fn deletion(&self, node: &Node<'_>) -> ReadResult<Deletion> {
         self.keys(node, &["apiVersion", "kind", "namespace", "name"])?;
         let need = |key: &str| {
             self.text(node, key)?
@@ -249,9 +253,9 @@ impl Reading<'_> {
         })
     }
 
-    fn expectation(&self, node: &Node<'_>) -> Read<Expectation> {
+    fn expectation(&self, node: &Node<'_>) -> ReadResult<Expectation> {
         self.keys(node, &["allow", "deny", "reject", "block", "by"])?;
-        let mut outcomes = Outcome::NAMES.iter().filter(|(name, _)| node.get(name).is_some());
+        let mut outcomes = ExpectedVerdict::NAMES.iter().filter(|(name, _)| node.get(name).is_some());
         let (Some((key, outcome)), None) = (outcomes.next(), outcomes.next()) else {
             return Err(self.wrong(node.span, "a line has exactly one of allow, deny, reject, block"));
         };
@@ -266,7 +270,7 @@ impl Reading<'_> {
         })
     }
 
-    fn options(&self, node: &Node<'_>) -> Read<Options> {
+    fn options(&self, node: &Node<'_>) -> ReadResult<Options> {
         let mut options = Options::default();
         let Some(written) = node.get("options").filter(|options| !options.is_null()) else {
             return Ok(options);
@@ -294,8 +298,8 @@ impl Reading<'_> {
         Ok(options)
     }
 
-    /// The option that the world has, not the evaluator.
-    fn thorium(&self, node: &Node<'_>) -> Read<Option<thorium::Reading>> {
+    /// Parses the option that the world has, not the evaluator.
+    fn thorium(&self, node: &Node<'_>) -> ReadResult<Option<thorium::Reading>> {
         let Some(written) = node.get("options").and_then(|options| options.get("thorium")) else {
             return Ok(None);
         };
@@ -306,13 +310,13 @@ impl Reading<'_> {
         }
     }
 
-    fn admission_test<'n>(&self, node: &'n Node<'n>) -> Read<AdmissionTest<'n>> {
+    fn admission_test<'n>(&self, node: &'n Node<'n>) -> ReadResult<AdmissionTest<'n>> {
         self.keys(node, &["kind", "apiVersion", "name", "description", "world", "cases"])?;
         let cases = self
             .items(node, "cases")?
             .iter()
             .map(|case| self.admission_case(case))
-            .collect::<Read<Vec<_>>>()?;
+            .collect::<ReadResult<Vec<_>>>()?;
         if cases.is_empty() {
             return Err(self.wrong(node.span, "an AdmissionTest needs at least one case"));
         }
@@ -324,7 +328,7 @@ impl Reading<'_> {
         })
     }
 
-    fn admission_case<'n>(&self, node: &'n Node<'n>) -> Read<AdmissionCase<'n>> {
+    fn admission_case<'n>(&self, node: &'n Node<'n>) -> ReadResult<AdmissionCase<'n>> {
         self.keys(
             node,
             &["name", "description", "operation", "old", "object", "expect", "field", "message"],
@@ -365,7 +369,7 @@ impl Reading<'_> {
         Box::new(Diagnostic::new(&codes::BAD_TEST, message).at(Some(self.source.location(span))))
     }
 
-    fn keys(&self, node: &Node<'_>, known: &[&str]) -> Read<()> {
+    fn keys(&self, node: &Node<'_>, known: &[&str]) -> ReadResult<()> {
         let Value::Map(entries) = &node.value else {
             return Err(self.wrong(node.span, format!("expected a mapping, found {}", node.value.kind())));
         };
@@ -386,7 +390,7 @@ impl Reading<'_> {
         }
     }
 
-    fn text(&self, node: &Node<'_>, key: &str) -> Read<Option<SmolStr>> {
+    fn text(&self, node: &Node<'_>, key: &str) -> ReadResult<Option<SmolStr>> {
         match node.get(key).map(|node| (&node.value, node.span)) {
             None | Some((Value::Null, _)) => Ok(None),
             Some((Value::String(text), _)) => Ok(Some(text.as_ref().into())),
@@ -396,7 +400,7 @@ impl Reading<'_> {
         }
     }
 
-    fn texts(&self, node: &Node<'_>, key: &str) -> Read<Vec<SmolStr>> {
+    fn texts(&self, node: &Node<'_>, key: &str) -> ReadResult<Vec<SmolStr>> {
         let item = |item: &Node<'_>| match item.as_str() {
             Some(text) => Ok(text.into()),
             None => Err(self.wrong(item.span, format!("{key} is a list of paths"))),
@@ -404,7 +408,7 @@ impl Reading<'_> {
         self.items(node, key)?.iter().map(item).collect()
     }
 
-    fn items<'n>(&self, node: &'n Node<'n>, key: &str) -> Read<&'n [Node<'n>]> {
+    fn items<'n>(&self, node: &'n Node<'n>, key: &str) -> ReadResult<&'n [Node<'n>]> {
         match node.get(key).map(|node| (&node.value, node.span)) {
             None | Some((Value::Null, _)) => Ok(&[]),
             Some((Value::List(items), _)) => Ok(items),

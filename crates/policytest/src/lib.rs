@@ -1,7 +1,12 @@
-//! PolicyTest and AdmissionTest: files that state what policies must do, and the runner that checks it.
+//! Runner of PolicyTest and AdmissionTest files, which state the verdicts of flows and the responses to requests.
 //!
-//! The format is a product of its own (docs/policy-tests.md). A file is read ([`format`]) into tests that borrow from
-//! its tree, because the objects in them go through the same reading as manifests; [`run`] runs them side by side.
+//! ```text
+//!   file ──► tree ──► tests (format) ──┬─► run: verdicts of the evaluator or the engine ──► report
+//!                                      └─► packets: verdicts of a data plane ──► PacketReport
+//! ```
+//!
+//! Tests borrow from the tree of their file, because the objects in them are lowered as manifests are. docs/policy-tests.md
+//! documents the format.
 
 pub mod format;
 pub mod packets;
@@ -9,5 +14,5 @@ pub mod report;
 pub mod run;
 mod thorium;
 
-pub use report::{Case, Failure, Report};
-pub use run::{Files, Settings, run, run_as};
+pub use report::{CaseFailure, CaseResult, SuiteReport};
+pub use run::{FileError, RunSettings, TestFiles, run, run_with};

@@ -1,8 +1,7 @@
-//! The same tests with real packets: steps change a world that somebody has built, and what they state is held against what
-//! became of packets, not of questions.
+//! Runner of PolicyTests with packets: expectations are compared with the verdicts of a data plane.
 //!
-//! Who builds and sends is somebody else ([`Packets`]): nothing here does IO. What could not be sent is counted apart and never
-//! as passed.
+//! A [`PacketSender`] builds the world of each step and sends; nothing here does IO. Flows that were not sent are counted
+//! apart, and never as passed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,75 +15,87 @@ use palisade_model::flow::Flow;
 use palisade_model::options::Options;
 use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::trace::Verdict;
+use thiserror::Error;
 
 use super::format::{Expectation, PolicyTest, Test, read};
-use super::report::{Case, Failure};
-use super::run::{Files, Settings, Worlds, change, nodes};
+use super::report::{CaseFailure, CaseResult};
+use super::run::{RunSettings, TestFiles, WorldCache, apply_step, parse_documents};
 
-/// Whoever sends packets.
-pub trait Packets {
-    /// What became of these flows, once the world is this one. An error ends the run.
-    fn send(&mut self, objects: Objects, flows: &[Flow]) -> Result<Vec<Sent>, String>;
+/// A data plane that takes the world of a step and sends packets through it.
+pub trait PacketSender {
+    /// Applies a world, sends a packet for each flow, and returns their outcomes in order. An error ends the run.
+    fn send(&mut self, objects: Objects, flows: &[Flow]) -> Result<Vec<PacketOutcome>, PacketError>;
 }
 
-/// What became of a flow's packet.
+/// Outcome of a flow's packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sent {
-    /// This.
+pub enum PacketOutcome {
+    /// The data plane's verdict.
     Verdict(Verdict),
-    /// No packet can show it, and why.
-    Not(String),
-    /// It should have been sent and could not be, and why: the step fails.
+    /// No packet can show the verdict, for this reason.
+    Inapplicable(String),
+    /// The packet could not be sent, for this reason: the step fails.
     Failed(String),
 }
 
-/// What came of a run.
-#[derive(Debug, Default)]
-pub struct PacketReport {
-    /// Every step that states something.
-    pub cases: Vec<PacketCase>,
-    /// Files and tests that could not be read.
-    pub unreadable: Vec<Diagnostic>,
-    /// How many tests are about something else than packets.
-    pub passed_over: usize,
+/// Why packets cannot be sent at all. Not retryable within a run; another run may succeed once the machine allows it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PacketError {
+    /// The sender could not be set up.
+    #[error("{0}")]
+    Setup(String),
+    /// The sender could not apply a world, or measure flows.
+    #[error("{0}")]
+    Send(String),
 }
 
-/// One step.
+/// Results of a run with packets.
+#[derive(Debug, Default)]
+pub struct PacketReport {
+    /// Results of all steps with expectations.
+    pub cases: Vec<PacketCase>,
+    /// Unparsable files and tests.
+    pub unreadable: Vec<Diagnostic>,
+    /// Number of tests that are no PolicyTests.
+    pub skipped: usize,
+}
+
+/// Result of a step.
 #[derive(Debug)]
 pub struct PacketCase {
-    /// The test's name.
+    /// Name of the test.
     pub test: String,
-    /// The step's.
+    /// Name of the step.
     pub name: String,
-    /// Where it is written.
+    /// Location in the test file.
     pub at: Location,
-    /// How many packets were sent.
+    /// Number of packets sent.
     pub sent: usize,
-    /// What did not hold.
-    pub failures: Vec<Failure>,
-    /// What was not sent: how many flows for each reason, and the first of them.
+    /// Unmet expectations.
+    pub failures: Vec<CaseFailure>,
+    /// Flows that were not sent, by reason: their number, and the first of them.
     pub not_sent: BTreeMap<String, (usize, String)>,
 }
 
 // === impl PacketReport ===
 
 impl PacketReport {
-    /// How many steps hold, and some packet showed it.
+    /// Number of steps that hold, with at least one packet sent.
     pub fn passed(&self) -> usize {
         self.cases.iter().filter(|case| case.failures.is_empty() && case.sent > 0).count()
     }
 
-    /// How many do not.
+    /// Number of steps with unmet expectations.
     pub fn failed(&self) -> usize {
         self.cases.iter().filter(|case| !case.failures.is_empty()).count()
     }
 
-    /// How many packets were sent.
+    /// Number of packets sent.
     pub fn sent(&self) -> usize {
         self.cases.iter().map(|case| case.sent).sum()
     }
 
-    /// How many flows were not sent, by reason.
+    /// Returns the number of flows that were not sent, by reason.
     pub fn not_sent(&self) -> BTreeMap<&str, usize> {
         let mut all = BTreeMap::new();
         for (why, (count, _)) in self.cases.iter().flat_map(|case| &case.not_sent) {
@@ -94,43 +105,44 @@ impl PacketReport {
     }
 }
 
-/// Makes somebody who sends packets.
-pub type Makes<'a> = dyn Fn() -> Result<Box<dyn Packets>, String> + Sync + 'a;
+/// Creates a sender for each worker.
+pub type SenderFactory<'a> = dyn Fn() -> Result<Box<dyn PacketSender>, PacketError> + Sync + 'a;
 
-/// Runs every PolicyTest of these texts with packets, so many at a time. An error says why nothing can be sent at all.
+/// Runs every PolicyTest of these sources with packets, with `workers` senders in parallel. Reports the numbers of finished
+/// and of all tests to `progress`.
 pub fn run_packets(
     sources: &[Arc<Source>],
-    files: &dyn Files,
-    settings: Settings,
-    makes: &Makes<'_>,
+    files: &dyn TestFiles,
+    settings: RunSettings,
+    factory: &SenderFactory<'_>,
     workers: usize,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<PacketReport, String> {
+) -> Result<PacketReport, PacketError> {
     let limits = Limits::default();
-    let worlds = Worlds::new(files, settings);
+    let worlds = WorldCache::new(files, settings);
     let mut report = PacketReport::default();
     let mut read_sources: Vec<(&Arc<Source>, Vec<Node<'_>>)> = Vec::new();
     for source in sources {
-        read_sources.push((source, nodes(source, &limits, &mut report.unreadable)));
+        read_sources.push((source, parse_documents(source, &limits, &mut report.unreadable)));
     }
     let mut tests: Vec<(&Source, PolicyTest<'_>)> = Vec::new();
     for (source, nodes) in &read_sources {
         for test in nodes.iter().filter_map(|node| read(source, node)) {
             match test {
                 Ok(Test::Policy(test)) => tests.push((source, test)),
-                Ok(_) => report.passed_over += 1,
+                Ok(_) => report.skipped += 1,
                 Err(diagnostic) => report.unreadable.push(*diagnostic),
             }
         }
     }
     let next = AtomicUsize::new(0);
-    let done: Mutex<BTreeMap<usize, Cases>> = Mutex::default();
-    let broken: Mutex<Option<String>> = Mutex::default();
+    let done: Mutex<BTreeMap<usize, TestResult>> = Mutex::default();
+    let broken: Mutex<Option<PacketError>> = Mutex::default();
     let work = || {
-        let mut packets = makes()?;
+        let mut packets = factory()?;
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some((source, test)) = tests.get(at) else { return Ok::<(), String>(()) };
+            let Some((source, test)) = tests.get(at) else { return Ok::<(), PacketError>(()) };
             let cases = packet_test(source, test, &worlds, packets.as_mut())?;
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.insert(at, cases);
@@ -141,7 +153,7 @@ pub fn run_packets(
         for _ in 0..workers.min(tests.len()).max(1) {
             scope.spawn(|| {
                 if let Err(error) = work() {
-                    // Nobody begins another one.
+                    // No worker starts another test.
                     next.store(usize::MAX / 2, Ordering::Relaxed);
                     broken.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                 }
@@ -160,14 +172,14 @@ pub fn run_packets(
     Ok(report)
 }
 
-type Cases = Result<Vec<PacketCase>, Box<Diagnostic>>;
+type TestResult = Result<Vec<PacketCase>, Box<Diagnostic>>;
 
 fn packet_test(
     source: &Source,
     test: &PolicyTest<'_>,
-    worlds: &Worlds<'_>,
-    packets: &mut dyn Packets,
-) -> Result<Cases, String> {
+    worlds: &WorldCache<'_>,
+    packets: &mut dyn PacketSender,
+) -> Result<TestResult, PacketError> {
     let base = match worlds.get(source, &test.world, &test.at) {
         Ok(base) => base,
         Err(diagnostic) => return Ok(Err(diagnostic)),
@@ -177,7 +189,7 @@ fn packet_test(
     let mut cases = Vec::new();
     for (index, step) in test.steps.iter().enumerate() {
         let name = step.name.as_ref().map_or_else(|| format!("step {}", index + 1), ToString::to_string);
-        let mut changes = Case {
+        let mut changes = CaseResult {
             test: test.name.to_string(),
             name: name.clone(),
             at: step.at.clone(),
@@ -185,7 +197,7 @@ fn packet_test(
             failures: Vec::new(),
             notes: Vec::new(),
         };
-        if let Err(diagnostic) = change(source, step, worlds, &mut world, &mut changes) {
+        if let Err(diagnostic) = apply_step(source, step, worlds, &mut world, &mut changes) {
             return Ok(Err(diagnostic));
         }
         let mut case = PacketCase {
@@ -204,18 +216,18 @@ fn packet_test(
     Ok(Ok(cases))
 }
 
-/// Sends every flow that some line matches, and holds it against the last line that does.
+/// Sends every flow that some line matches, and compares its verdict with the last line that does.
 fn check(
     objects: Objects,
     expect: &[Expectation],
     options: &Options,
-    packets: &mut dyn Packets,
+    packets: &mut dyn PacketSender,
     case: &mut PacketCase,
-) -> Result<(), String> {
+) -> Result<(), PacketError> {
     let snapshot = Arc::new(Snapshot::new(objects.clone()));
     let mut lines: BTreeMap<Flow, &Expectation> = BTreeMap::new();
     for line in expect {
-        // What resolves to nothing fails without packets, too: `palisade test` says so.
+        // A pattern without flows fails without packets, too: `palisade test` reports it.
         if let Ok(flows) = snapshot.flows(&line.flows) {
             lines.extend(flows.into_iter().map(|flow| (flow, line)));
         }
@@ -223,19 +235,20 @@ fn check(
     let flows: Vec<Flow> = lines.keys().copied().collect();
     let sent = match *options == Options::default() {
         true => packets.send(objects, &flows)?,
-        false => {
-            flows.iter().map(|_| Sent::Not("the test sets options, which no node has".to_owned())).collect()
-        }
+        false => flows
+            .iter()
+            .map(|_| PacketOutcome::Inapplicable("the test sets options, which no node has".to_owned()))
+            .collect(),
     };
     for ((flow, line), sent) in lines.iter().zip(sent) {
         let (source, destination) = (snapshot.describe(flow.source), snapshot.describe(flow.destination));
         let subject = format!("{source} -> {destination} {}", flow.traffic);
         match sent {
-            Sent::Not(why) => {
+            PacketOutcome::Inapplicable(why) => {
                 let (count, _) = case.not_sent.entry(why).or_insert((0, subject));
                 *count += 1;
             }
-            Sent::Failed(why) => case.failures.push(Failure {
+            PacketOutcome::Failed(why) => case.failures.push(CaseFailure {
                 subject,
                 expected: line.outcome.as_str().to_owned(),
                 got: format!("no packet: {why}"),
@@ -243,7 +256,7 @@ fn check(
                 evaluation: None,
                 diagnostics: Vec::new(),
             }),
-            Sent::Verdict(verdict) => {
+            PacketOutcome::Verdict(verdict) => {
                 case.sent += 1;
                 if line.outcome.holds(verdict) {
                     continue;
@@ -254,7 +267,7 @@ fn check(
                     verdict.as_str(),
                     evaluation.verdict.as_str()
                 );
-                case.failures.push(Failure {
+                case.failures.push(CaseFailure {
                     subject,
                     expected: line.outcome.as_str().to_owned(),
                     got,
@@ -270,6 +283,7 @@ fn check(
 
 #[cfg(test)]
 mod tests {
+    use super::super::run::FileError;
     use super::*;
 
     const TEST: &str = "\
@@ -287,31 +301,32 @@ steps:
 
     struct NoFiles;
 
-    impl Files for NoFiles {
-        fn open(&self, _from: &Source, path: &str) -> Result<Vec<Arc<Source>>, String> {
-            Err(format!("{path} is not there"))
+    impl TestFiles for NoFiles {
+        fn open(&self, _from: &Source, path: &str) -> Result<Vec<Arc<Source>>, FileError> {
+            Err(FileError::Unreadable(format!("{path} is not there")))
         }
     }
 
     /// Sends the first packet of each step, and cannot send the others.
-    struct Tired(Sent);
+    struct FirstPacketOnly(PacketOutcome);
 
-    impl Packets for Tired {
-        fn send(&mut self, _objects: Objects, flows: &[Flow]) -> Result<Vec<Sent>, String> {
+    impl PacketSender for FirstPacketOnly {
+        fn send(&mut self, _objects: Objects, flows: &[Flow]) -> Result<Vec<PacketOutcome>, PacketError> {
             let rest = flows.iter().skip(1).map(|_| self.0.clone());
-            Ok(std::iter::once(Sent::Verdict(Verdict::Allow)).chain(rest).collect())
+            Ok(std::iter::once(PacketOutcome::Verdict(Verdict::Allow)).chain(rest).collect())
         }
     }
 
-    fn report(rest: &Sent) -> PacketReport {
+    fn report(rest: &PacketOutcome) -> PacketReport {
         let source = Arc::new(Source::new("t.yaml", TEST));
-        let makes = || -> Result<Box<dyn Packets>, String> { Ok(Box::new(Tired(rest.clone()))) };
-        run_packets(&[source], &NoFiles, Settings::default(), &makes, 1, &|_, _| {}).unwrap()
+        let factory =
+            || -> Result<Box<dyn PacketSender>, PacketError> { Ok(Box::new(FirstPacketOnly(rest.clone()))) };
+        run_packets(&[source], &NoFiles, RunSettings::default(), &factory, 1, &|_, _| {}).unwrap()
     }
 
     #[test]
     fn a_packet_that_could_not_be_sent_fails_its_step() {
-        let report = report(&Sent::Failed("Cannot assign requested address".to_owned()));
+        let report = report(&PacketOutcome::Failed("Cannot assign requested address".to_owned()));
         assert_eq!((report.passed(), report.failed(), report.sent()), (0, 1, 1));
         let failure = &report.cases[0].failures[0];
         assert_eq!(failure.got, "no packet: Cannot assign requested address");
@@ -320,7 +335,7 @@ steps:
 
     #[test]
     fn what_no_packet_can_show_is_counted_by_its_reason() {
-        let report = report(&Sent::Not("layer 7".to_owned()));
+        let report = report(&PacketOutcome::Inapplicable("layer 7".to_owned()));
         assert_eq!((report.passed(), report.failed(), report.sent()), (1, 0, 1));
         assert_eq!(report.not_sent(), BTreeMap::from([("layer 7", 1)]));
     }

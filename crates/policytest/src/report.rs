@@ -1,4 +1,4 @@
-//! What came of running tests.
+//! Results of a run of tests.
 
 use std::sync::Arc;
 
@@ -6,56 +6,56 @@ use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::snapshot::Snapshot;
 use palisade_model::trace::Evaluation;
 
-/// The results of a run, in the order of files and tests.
+/// Results of a run, in the order of files and tests.
 #[derive(Debug, Default)]
-pub struct Report {
-    /// Every case.
-    pub cases: Vec<Case>,
-    /// Files and tests that could not be read.
+pub struct SuiteReport {
+    /// Results of all cases.
+    pub cases: Vec<CaseResult>,
+    /// Unparsable files and tests, and tests that were not run.
     pub unreadable: Vec<Diagnostic>,
 }
 
-/// One step of a PolicyTest, or one case of an AdmissionTest.
+/// Result of a step of a PolicyTest, or of a case of an AdmissionTest.
 #[derive(Debug)]
-pub struct Case {
-    /// The test's name.
+pub struct CaseResult {
+    /// Name of the test.
     pub test: String,
-    /// The step's or the case's name.
+    /// Name of the step or the case.
     pub name: String,
-    /// Where it is written.
+    /// Location in the test file.
     pub at: Location,
-    /// How many flows were evaluated; 1 for a request.
+    /// Number of flows evaluated; 1 for a request.
     pub flows: usize,
-    /// What did not hold; the case passed when there is nothing.
-    pub failures: Vec<Failure>,
-    /// What was wrong with the objects it used.
+    /// Unmet expectations; the case passed when there are none.
+    pub failures: Vec<CaseFailure>,
+    /// Errors in the objects it used, and verdicts that differ over the other address family.
     pub notes: Vec<Diagnostic>,
 }
 
-/// Something that did not hold.
+/// An unmet expectation.
 #[derive(Debug)]
-pub struct Failure {
-    /// The flow, or the request.
+pub struct CaseFailure {
+    /// Flow or request that it is about.
     pub subject: String,
-    /// What was expected.
+    /// Expected verdict or response.
     pub expected: String,
-    /// What came.
+    /// Actual verdict or response.
     pub got: String,
-    /// Where the expectation is written.
+    /// Location of the expectation.
     pub at: Location,
-    /// The reasoning, for a flow.
+    /// Trace of the verdict, for a flow.
     pub evaluation: Option<(Arc<Snapshot>, Box<Evaluation>)>,
-    /// What the API server's checks said, for a request.
+    /// Diagnostics of the API server's checks, for a request.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-impl Report {
-    /// How many cases passed.
+impl SuiteReport {
+    /// Number of cases without unmet expectations.
     pub fn passed(&self) -> usize {
         self.cases.iter().filter(|case| case.failures.is_empty()).count()
     }
 
-    /// How many cases failed.
+    /// Number of cases with unmet expectations.
     pub fn failed(&self) -> usize {
         self.cases.len() - self.passed()
     }

@@ -1,4 +1,4 @@
-//! Running tests: worlds are loaded once, tests run side by side, steps one after the other.
+//! Runner of tests: worlds are loaded once, tests run in parallel, steps of a test in order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
@@ -21,15 +21,16 @@ use palisade_model::trace::Verdict;
 use palisade_model::verdicts::Verdicts;
 use rayon::prelude::*;
 use smol_str::SmolStr;
+use thiserror::Error;
 
-use super::format::{AdmissionCase, AdmissionTest, Expectation, Operation, PolicyTest, Step, Test, read};
-use super::report::{Case, Failure, Report};
+use super::format::{AdmissionCase, AdmissionTest, Expectation, Operation, PolicyTest, Test, TestStep, read};
+use super::report::{CaseFailure, CaseResult, SuiteReport};
 use super::thorium;
 
-/// How many failing flows of one case are kept with their reasons; the others are counted.
-const KEPT_FAILURES: usize = 20;
+/// Maximum number of failing flows of one case that are kept with their traces; the others are counted.
+const MAX_FAILURES: usize = 20;
 
-/// Codes of objects that are left out and may matter to verdicts.
+/// Codes of objects that are skipped and may matter to verdicts.
 static LEFT_OUT: &[&str] = &[
     codes::NOT_AN_OBJECT.id,
     codes::UNKNOWN_KIND.id,
@@ -37,41 +38,58 @@ static LEFT_OUT: &[&str] = &[
     codes::FOREIGN_POLICY.id,
     codes::NO_NAME.id,
 ];
-/// What the tests of a file may take: peers, protocols and ports that are looked at. Some seconds.
-const MOST_WORK: u64 = 800_000_000;
-/// As many tests run side by side, and each gets one of so many shares of what is left.
+/// Maximum work of the tests of a file, in peers, protocols and ports compared: some seconds.
+const MAX_WORK: u64 = 800_000_000;
+/// Number of tests that run in parallel.
 const BATCH: usize = 8;
+/// Each test of a batch may use the remaining work divided by this.
 const SHARES: u64 = 4;
-/// What an object of a world takes in every step.
+/// Work of an object of the world in every step.
 const OBJECT: u64 = 300;
-/// What a flow takes, beside its rules.
+/// Work of a flow, beside its rules.
 const FLOW: u64 = 50;
 
-/// The cases of a test, or why it cannot be run.
-type TestResult = Result<Vec<Case>, Box<Diagnostic>>;
+/// Results of a test's cases, or why it cannot be run.
+type TestResult = Result<Vec<CaseResult>, Box<Diagnostic>>;
 
-/// Where the runner gets files from: reading them is somebody else's business.
-pub trait Files: Sync {
-    /// The files at a path written in `from`, relative to it: one, or all manifests of a folder.
-    fn open(&self, from: &Source, path: &str) -> Result<Vec<Arc<Source>>, String>;
+/// Access to the files that tests name. The runner itself does no IO.
+pub trait TestFiles: Sync {
+    /// Returns the files at a path written in `from`, relative to it: one, or all manifests of a folder.
+    fn open(&self, from: &Source, path: &str) -> Result<Vec<Arc<Source>>, FileError>;
 }
 
-/// How tests are run.
+/// Why the files that a test names cannot be used. Not retryable: the test, the files or the command line have to change.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FileError {
+    /// The path is absolute, and so depends on the machine.
+    #[error("{0}: is absolute; a test names files relative to itself")]
+    Absolute(String),
+    /// The path leads outside of what the test may read.
+    #[error(
+        "{0}: is neither in the repository of the test nor below a folder named on the command line; name a folder that holds both"
+    )]
+    OutsideRoots(String),
+    /// A file is missing or cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+/// How tests are evaluated.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Settings {
-    /// The reading of Thorium's documents, where a test does not choose its own.
+pub struct RunSettings {
+    /// How Thorium's documents are lowered, where a test does not override it.
     pub thorium: Reading,
-    /// Whether the live index answers, following a test from step to step, instead of an evaluation from scratch.
+    /// Whether verdicts come from the engine, which follows a test from step to step, instead of a fresh snapshot.
     pub engine: bool,
 }
 
-/// Runs every test of these texts.
-pub fn run(sources: &[Arc<Source>], files: &dyn Files) -> Report {
-    run_as(sources, files, Settings::default())
+/// Runs every test of these sources with the default settings.
+pub fn run(sources: &[Arc<Source>], files: &dyn TestFiles) -> SuiteReport {
+    run_with(sources, files, RunSettings::default())
 }
 
-/// The documents of a text; what cannot be parsed is a finding.
-pub(super) fn nodes<'s>(
+/// Parses the documents of a source; syntax errors become diagnostics.
+pub(super) fn parse_documents<'s>(
     source: &'s Source,
     limits: &'s Limits,
     unreadable: &mut Vec<Diagnostic>,
@@ -86,20 +104,19 @@ pub(super) fn nodes<'s>(
     nodes
 }
 
-/// Runs every test of these texts in a certain way.
-pub fn run_as(sources: &[Arc<Source>], files: &dyn Files, settings: Settings) -> Report {
+/// Runs every test of these sources.
+pub fn run_with(sources: &[Arc<Source>], files: &dyn TestFiles, settings: RunSettings) -> SuiteReport {
     let limits = Limits::default();
-    let worlds = Worlds::new(files, settings);
-    let mut report = Report::default();
+    let worlds = WorldCache::new(files, settings);
+    let mut report = SuiteReport::default();
     let mut names: BTreeSet<String> = BTreeSet::new();
     for source in sources {
-        let nodes = nodes(source, &limits, &mut report.unreadable);
+        let nodes = parse_documents(source, &limits, &mut report.unreadable);
         for node in &nodes {
-            report.unreadable.extend(name_used_before(source, node, &mut names));
+            report.unreadable.extend(duplicate_name(source, node, &mut names));
         }
-        // Tests of a batch run side by side. What each may take is fixed before, so that it does not matter which is done
-        // first.
-        let mut left = MOST_WORK;
+        // Tests of a batch run in parallel. The work of each is limited before, so that results do not depend on scheduling.
+        let mut left = MAX_WORK;
         for (at, batch) in nodes.chunks(BATCH).enumerate() {
             if left == 0 {
                 report.unreadable.extend(not_run(source, &nodes[at * BATCH..]));
@@ -131,7 +148,7 @@ pub fn run_as(sources: &[Arc<Source>], files: &dyn Files, settings: Settings) ->
     report
 }
 
-/// Says that tests were not run.
+/// Reports tests that were not run.
 fn not_run(source: &Source, nodes: &[Node<'_>]) -> Option<Diagnostic> {
     let tests: Vec<&Node<'_>> = nodes.iter().filter(|node| read(source, node).is_some()).collect();
     let message = format!("{} tests from here on were not run: that takes too much work", tests.len());
@@ -139,8 +156,8 @@ fn not_run(source: &Source, nodes: &[Node<'_>]) -> Option<Diagnostic> {
     Some(Diagnostic::new(&codes::WORK, message).at(Some(at)))
 }
 
-/// A test whose name another one has: nobody could tell their results apart.
-fn name_used_before(source: &Source, node: &Node<'_>, names: &mut BTreeSet<String>) -> Option<Diagnostic> {
+/// Reports a test that has the name of another one: their results could not be distinguished.
+fn duplicate_name(source: &Source, node: &Node<'_>, names: &mut BTreeSet<String>) -> Option<Diagnostic> {
     let kind = node.get("kind").and_then(Node::as_str)?;
     let name = node.get("name").filter(|_| kind == "PolicyTest" || kind == "AdmissionTest")?;
     let text = name.as_str()?;
@@ -149,17 +166,17 @@ fn name_used_before(source: &Source, node: &Node<'_>, names: &mut BTreeSet<Strin
         .then(|| Diagnostic::new(&codes::BAD_TEST, message).at(Some(source.location(name.span))))
 }
 
-/// Worlds by the files they are made of: many tests share one.
-pub(super) struct Worlds<'f> {
-    files: &'f dyn Files,
-    pub(super) settings: Settings,
+/// Cache of worlds by the files they are loaded from: many tests share one.
+pub(super) struct WorldCache<'f> {
+    files: &'f dyn TestFiles,
+    pub(super) settings: RunSettings,
     #[allow(clippy::type_complexity)]
     loaded: Mutex<HashMap<(Arc<str>, Vec<SmolStr>), Arc<(World, Vec<Diagnostic>)>>>,
 }
 
-impl<'f> Worlds<'f> {
-    pub(super) fn new(files: &'f dyn Files, settings: Settings) -> Self {
-        Worlds { files, settings, loaded: Mutex::new(HashMap::new()) }
+impl<'f> WorldCache<'f> {
+    pub(super) fn new(files: &'f dyn TestFiles, settings: RunSettings) -> Self {
+        WorldCache { files, settings, loaded: Mutex::new(HashMap::new()) }
     }
 
     pub(super) fn get(
@@ -194,12 +211,13 @@ impl<'f> Worlds<'f> {
         world: &mut World,
         found: &mut Vec<Diagnostic>,
     ) -> Result<(), Box<Diagnostic>> {
-        let unreadable =
-            |error| Box::new(Diagnostic::new(&codes::UNREADABLE_FILE, error).at(Some(at.clone())));
+        let unreadable = |error: FileError| {
+            Box::new(Diagnostic::new(&codes::UNREADABLE_FILE, error.to_string()).at(Some(at.clone())))
+        };
         for file in self.files.open(source, path).map_err(unreadable)? {
             let before = found.len();
             load(&file, &Limits::default(), world, found);
-            // A document that is lost could be the policy that the test is about: its verdicts would prove nothing.
+            // An unparsable document could be the policy under test: verdicts without it would prove nothing.
             let lost = |d: &&Diagnostic| [codes::SYNTAX.id, codes::LIMIT.id].contains(&d.code.id);
             if let Some(lost) = found[before..].iter().find(lost) {
                 return Err(Box::new(lost.clone()));
@@ -212,16 +230,16 @@ impl<'f> Worlds<'f> {
 fn policy_test(
     source: &Source,
     test: &PolicyTest<'_>,
-    worlds: &Worlds<'_>,
+    worlds: &WorldCache<'_>,
     work: &mut u64,
-) -> Result<Vec<Case>, Box<Diagnostic>> {
+) -> Result<Vec<CaseResult>, Box<Diagnostic>> {
     let base = worlds.get(source, &test.world, &test.at)?;
     let mut world = base.0.clone();
     world.read_thorium_as(test.thorium.unwrap_or(worlds.settings.thorium));
     let mut engine = worlds.settings.engine.then(Engine::default);
     let mut cases = Vec::new();
     for (index, step) in test.steps.iter().enumerate() {
-        let mut case = Case {
+        let mut case = CaseResult {
             test: test.name.to_string(),
             name: step.name.as_ref().map_or_else(|| format!("step {}", index + 1), ToString::to_string),
             at: step.at.clone(),
@@ -235,7 +253,7 @@ fn policy_test(
             cases.push(case);
             break;
         }
-        change(source, step, worlds, &mut world, &mut case)?;
+        apply_step(source, step, worlds, &mut world, &mut case)?;
         if index == 0 || !(step.apply.is_empty() && step.apply_files.is_empty() && step.delete.is_empty()) {
             case.notes.extend(world.review());
         }
@@ -247,7 +265,7 @@ fn policy_test(
         }
         check(&snapshot, engine.as_ref(), step, &test.options, work, &mut case);
         case.notes.retain(|note| note.is_error() || note.code.id == codes::OTHER_FAMILY.id);
-        // A step that only changes the world states nothing by itself.
+        // A step without expectations has no result of its own.
         if !step.expect.is_empty() || !case.failures.is_empty() {
             cases.push(case);
         }
@@ -255,13 +273,13 @@ fn policy_test(
     Ok(cases)
 }
 
-/// Applies and deletes what a step says.
-pub(super) fn change(
+/// Applies and deletes the objects of a step.
+pub(super) fn apply_step(
     source: &Source,
-    step: &Step<'_>,
-    worlds: &Worlds<'_>,
+    step: &TestStep<'_>,
+    worlds: &WorldCache<'_>,
     world: &mut World,
-    case: &mut Case,
+    case: &mut CaseResult,
 ) -> Result<(), Box<Diagnostic>> {
     for path in &step.apply_files {
         let mut fresh = World::default();
@@ -274,7 +292,7 @@ pub(super) fn change(
         let mut fresh = World::default();
         let mut found = Vec::new();
         load_object(source, node, &mut fresh, &mut found);
-        // Kinds of no concern are passed over, as in a file. An object that is lost could be what the test is about.
+        // Irrelevant kinds are skipped, as in a file. An unparsable object could be what the test is about.
         let lost =
             |one: &&Diagnostic| LEFT_OUT.contains(&one.code.id) || (fresh.is_empty() && one.is_error());
         for lost in found.iter().filter(lost) {
@@ -286,24 +304,24 @@ pub(super) fn change(
             world.insert(loaded);
         }
     }
-    for gone in &step.delete {
-        let namespace = gone.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
-        if !world.remove(gone.group.as_deref(), &gone.kind, Some(namespace), &gone.name) {
-            let what = format!("delete {} {}", gone.kind, gone.name);
-            case.failures.push(failure(&what, "an object of that name", "there is none", &gone.at));
+    for deletion in &step.delete {
+        let namespace = deletion.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+        if !world.remove(deletion.group.as_deref(), &deletion.kind, Some(namespace), &deletion.name) {
+            let what = format!("delete {} {}", deletion.kind, deletion.name);
+            case.failures.push(failure(&what, "an object of that name", "there is none", &deletion.at));
         }
     }
     Ok(())
 }
 
-/// Checks every flow that some line matches, against the last line that does.
+/// Checks every flow that some line matches against the last line that does.
 fn check(
     snapshot: &Arc<Snapshot>,
     engine: Option<&Engine>,
-    step: &Step<'_>,
+    step: &TestStep<'_>,
     options: &Options,
     work: &mut u64,
-    case: &mut Case,
+    case: &mut CaseResult,
 ) {
     let mut lines: BTreeMap<Flow, &Expectation> = BTreeMap::new();
     for line in &step.expect {
@@ -324,8 +342,8 @@ fn check(
         }
     }
     case.flows = lines.len();
-    let verdicts = Answers { snapshot, options, engine, verdicts: Verdicts::new(snapshot, options) };
-    // Before any is judged, so that the answer does not depend on who is done first.
+    let verdicts = VerdictSource { snapshot, options, engine, verdicts: Verdicts::new(snapshot, options) };
+    // Limits are checked before verdicts, so that results do not depend on scheduling.
     for (flow, line) in &lines {
         let plainly = if line.by.is_some() { verdicts.verdicts.plain_weight() } else { 0 };
         *work = work.saturating_sub(verdicts.verdicts.weight(flow) + plainly);
@@ -341,9 +359,9 @@ fn check(
                 || !decided_by(snapshot, flow, options, line.by.as_deref())
         })
         .collect();
-    other_families(snapshot, options, &lines, &verdicts, case);
-    let more = failed.len().saturating_sub(KEPT_FAILURES);
-    failed.truncate(KEPT_FAILURES);
+    note_other_family(snapshot, options, &lines, &verdicts, case);
+    let more = failed.len().saturating_sub(MAX_FAILURES);
+    failed.truncate(MAX_FAILURES);
     for (flow, line) in failed {
         let evaluation = evaluate(snapshot, flow, options);
         let by = |name: &SmolStr| format!(" by {name}");
@@ -354,7 +372,7 @@ fn check(
             (false, _) => evaluation.verdict.as_str().to_owned(),
         };
         let (source, destination) = (snapshot.describe(flow.source), snapshot.describe(flow.destination));
-        case.failures.push(Failure {
+        case.failures.push(CaseFailure {
             subject: format!("{source} -> {destination} {}", flow.traffic),
             expected: format!("{}{}", line.outcome.as_str(), line.by.as_ref().map(by).unwrap_or_default()),
             got,
@@ -373,15 +391,15 @@ fn check(
     }
 }
 
-/// Who answers: the verdicts made for this snapshot, or the index that has followed the test so far.
-struct Answers<'a> {
+/// Source of verdicts: those of this snapshot, or the engine that has followed the test so far.
+struct VerdictSource<'a> {
     snapshot: &'a Snapshot,
     options: &'a Options,
     engine: Option<&'a Engine>,
     verdicts: Verdicts<'a>,
 }
 
-impl Answers<'_> {
+impl VerdictSource<'_> {
     fn verdict(&self, flow: &Flow) -> Verdict {
         let indexed = self.engine.and_then(|engine| {
             let flow = engine.flow(self.snapshot, flow)?;
@@ -391,14 +409,14 @@ impl Answers<'_> {
     }
 }
 
-/// Notes the first flow that the line does not hold for over the other address family: pods are asked about over the one
-/// they both prefer, and a block of one family says nothing about the other.
-fn other_families(
+/// Notes the first flow whose line does not hold over the other address family: a flow uses the family that both ends
+/// prefer, and a block of one family does not match addresses of the other.
+fn note_other_family(
     snapshot: &Snapshot,
     options: &Options,
     lines: &BTreeMap<Flow, &Expectation>,
-    verdicts: &Answers<'_>,
-    case: &mut Case,
+    verdicts: &VerdictSource<'_>,
+    case: &mut CaseResult,
 ) {
     let differs = |(flow, line): (&Flow, &&Expectation)| {
         let (flow, other) =
@@ -422,14 +440,14 @@ fn decided_by(snapshot: &Snapshot, flow: &Flow, options: &Options, name: Option<
     name.is_none_or(|name| evaluate(snapshot, flow, options).decided_by().any(|object| object.name == name))
 }
 
-/// A step that is not judged is a failure: what it states may not hold.
-fn too_much(step: &Step<'_>, at: &Location) -> Failure {
+/// Returns the failure of a step that is not evaluated: its expectations may not hold.
+fn too_much(step: &TestStep<'_>, at: &Location) -> CaseFailure {
     let name = step.name.as_ref().map_or("the step", SmolStr::as_str);
     failure(name, "a judgement", "none: it takes too much work, ask about fewer flows", at)
 }
 
-fn failure(subject: &str, expected: &str, got: &str, at: &Location) -> Failure {
-    Failure {
+fn failure(subject: &str, expected: &str, got: &str, at: &Location) -> CaseFailure {
+    CaseFailure {
         subject: subject.to_owned(),
         expected: expected.to_owned(),
         got: got.to_owned(),
@@ -442,8 +460,8 @@ fn failure(subject: &str, expected: &str, got: &str, at: &Location) -> Failure {
 fn admission_test(
     source: &Source,
     test: &AdmissionTest<'_>,
-    worlds: &Worlds<'_>,
-) -> Result<Vec<Case>, Box<Diagnostic>> {
+    worlds: &WorldCache<'_>,
+) -> Result<Vec<CaseResult>, Box<Diagnostic>> {
     let loaded = worlds.get(source, &test.world, &test.at)?;
     Ok(test.cases.par_iter().map(|case| admission_case(source, test, case, &loaded.0)).collect())
 }
@@ -453,7 +471,7 @@ fn admission_case(
     test: &AdmissionTest<'_>,
     case: &AdmissionCase<'_>,
     world: &World,
-) -> Case {
+) -> CaseResult {
     let (request, object) = match case.operation {
         Operation::Create(new) => (Request::Create(new), new),
         Operation::Update(old, new) => (Request::Update(old, new), new),
@@ -482,9 +500,9 @@ fn admission_case(
     }
     let mut failures = Vec::new();
     if let Some(got) = got {
-        failures.push(Failure { diagnostics: found, ..failure(&case.name, &expected, &got, &case.at) });
+        failures.push(CaseFailure { diagnostics: found, ..failure(&case.name, &expected, &got, &case.at) });
     }
-    Case {
+    CaseResult {
         test: test.name.to_string(),
         name: case.name.to_string(),
         at: case.at.clone(),

@@ -1,8 +1,8 @@
-//! ThoriumCases: what Thorium's document promises, as data (`suites/thorium`), run through the dialect's own core.
+//! ThoriumCases: Thorium's specification as data (`suites/thorium`), run through the dialect's own core.
 //!
-//! A case is a rules file, a policy request, a configuration, or steps on an instance; what must come of it is whether
-//! it is accepted, the reason and the field when it is not, the Kubernetes objects, and which policies each image shows
-//! and has applied.
+//! A case is a rules file, a policy request, a configuration, or steps on an instance. Its expectations are whether it is
+//! accepted, the reason and the field of a refusal, the Kubernetes objects, and the policies that each image shows and has
+//! applied.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,51 +21,51 @@ use palisade_dialects::thorium::{read_base, read_request, read_rules};
 use palisade_model::diagnostic::Diagnostic;
 use smol_str::SmolStr;
 
-use super::report::{Case, Failure};
+use super::report::{CaseFailure, CaseResult};
 
-/// What a case is compared with: `group/tool` to policies.
-type Lists = BTreeMap<String, BTreeSet<String>>;
+/// Names of policies by image (`group/tool`).
+type PoliciesByImage = BTreeMap<String, BTreeSet<String>>;
 
-/// What came of a case.
+/// Diagnostics and state of the instance after a case.
 #[derive(Default)]
-struct Got {
+struct ObservedState {
     found: Vec<Diagnostic>,
     objects: Vec<NetworkPolicy>,
-    shown: Lists,
-    applied: Lists,
+    shown: PoliciesByImage,
+    applied: PoliciesByImage,
 }
 
 /// Runs every case of a document.
-pub(super) fn run(source: &Source, node: &Node<'_>) -> Result<Vec<Case>, Box<Diagnostic>> {
+pub(super) fn run(source: &Source, node: &Node<'_>) -> Result<Vec<CaseResult>, Box<Diagnostic>> {
     let Some(cases) = node.get("cases").map(items).filter(|cases| !cases.is_empty()) else {
         let at = source.location(node.span);
         return Err(Box::new(Diagnostic::new(&BAD_TEST, "ThoriumCases needs cases").at(Some(at))));
     };
     let name = node.get("name").and_then(Node::as_str).unwrap_or("ThoriumCases");
-    Ok(cases.iter().map(|case| one(source, node, name, case)).collect())
+    Ok(cases.iter().map(|case| run_case(source, node, name, case)).collect())
 }
 
-fn one(source: &Source, document: &Node<'_>, test: &str, node: &Node<'_>) -> Case {
+fn run_case(source: &Source, document: &Node<'_>, test: &str, node: &Node<'_>) -> CaseResult {
     let at = source.location(node.span);
     let name = node.get("name").and_then(Node::as_str).unwrap_or_default().to_owned();
-    let got = attempt(source, document, node);
+    let observed = execute(source, document, node);
     let mut failures = Vec::new();
-    for (expected, got_words) in differences(source, node, &got) {
-        failures.push(Failure {
+    for (expected, got_words) in differences(source, node, &observed) {
+        failures.push(CaseFailure {
             subject: name.clone(),
             expected,
             got: got_words,
             at: at.clone(),
             evaluation: None,
-            diagnostics: got.found.clone(),
+            diagnostics: observed.found.clone(),
         });
     }
-    Case { test: test.to_owned(), name, at, flows: 1, failures, notes: Vec::new() }
+    CaseResult { test: test.to_owned(), name, at, flows: 1, failures, notes: Vec::new() }
 }
 
-/// Does what the case says.
-fn attempt(source: &Source, document: &Node<'_>, node: &Node<'_>) -> Got {
-    let mut got = Got::default();
+/// Executes a case on a fresh instance.
+fn execute(source: &Source, document: &Node<'_>, node: &Node<'_>) -> ObservedState {
+    let mut observed = ObservedState::default();
     let given = node.get("instance").or(document.get("instance"));
     let text = |key: &str| given.and_then(|given| given.get(key)).and_then(Node::as_str);
     let mut instance = text("thoriumNamespace").map_or_else(Instance::default, |ns| Instance::new(ns.into()));
@@ -76,49 +76,55 @@ fn attempt(source: &Source, document: &Node<'_>, node: &Node<'_>) -> Got {
         _ => Actor::Admin,
     };
     if let Some(config) = node.get("config") {
-        if let Some(base) = read_base(source, config, &mut got.found).base {
+        if let Some(base) = read_base(source, config, &mut observed.found).base {
             instance.configure(base);
         }
         for policy in instance.base() {
-            got.found.extend(instance.review(policy));
+            observed.found.extend(instance.review(policy));
         }
     }
     for policy in node.get("policies").map(items).unwrap_or_default() {
-        let policy = read_request(source, policy, &mut got.found);
-        keep(policy.map_or(Ok(()), |policy| instance.create_policy(Actor::Admin, policy)), &mut got.found);
+        let policy = read_request(source, policy, &mut observed.found);
+        collect_refusals(
+            policy.map_or(Ok(()), |policy| instance.create_policy(Actor::Admin, policy)),
+            &mut observed.found,
+        );
     }
-    let asked = match (node.get("rules"), node.get("request")) {
-        (Some(rules), _) => read_rules(source, rules, &mut got.found).map(|body| Policy {
+    let requested = match (node.get("rules"), node.get("request")) {
+        (Some(rules), _) => read_rules(source, rules, &mut observed.found).map(|body| Policy {
             name: "p".into(),
             groups: vec![spot(source, rules, "corn", "groups[0]")],
             ..body
         }),
-        (_, Some(request)) => read_request(source, request, &mut got.found),
+        (_, Some(request)) => read_request(source, request, &mut observed.found),
         _ => None,
     };
-    keep(asked.map_or(Ok(()), |policy| instance.create_policy(actor, policy)), &mut got.found);
+    collect_refusals(
+        requested.map_or(Ok(()), |policy| instance.create_policy(actor, policy)),
+        &mut observed.found,
+    );
     for entry in node.get("steps").map(items).unwrap_or_default() {
-        keep(step(source, entry, actor, &mut instance), &mut got.found);
+        collect_refusals(step(source, entry, actor, &mut instance), &mut observed.found);
     }
     let about_base = node.get("config").is_some();
     let of =
         |object: &NetworkPolicy| object.metadata.as_ref().and_then(|meta| meta.annotation(ORIGIN).cloned());
     let wanted = |object: &NetworkPolicy| of(object).is_some_and(|of| of.starts_with("base:")) == about_base;
-    got.objects = compile(&instance).into_iter().filter(wanted).collect();
+    observed.objects = compile(&instance).into_iter().filter(wanted).collect();
     for (group, tool, _) in instance.images() {
         let key = format!("{group}/{tool}");
         let shown = instance.shown(group, tool).into_iter().map(ToString::to_string).collect();
-        got.shown.insert(key.clone(), shown);
+        observed.shown.insert(key.clone(), shown);
         let word = |(why, policy): (Why, &Policy)| match why {
             Why::Base => format!("base:{}", policy.name),
             _ => policy.name.to_string(),
         };
-        got.applied.insert(key, instance.applied(group, tool).into_iter().map(word).collect());
+        observed.applied.insert(key, instance.applied(group, tool).into_iter().map(word).collect());
     }
-    got
+    observed
 }
 
-fn keep(step: Step, found: &mut Vec<Diagnostic>) {
+fn collect_refusals(step: Step, found: &mut Vec<Diagnostic>) {
     if let Err(refused) = step {
         found.extend(refused);
     }
@@ -169,14 +175,14 @@ fn spot(source: &Source, node: &Node<'_>, name: &str, field: &str) -> Spot {
     Spot { name: name.into(), field: field.to_owned(), at: source.location(node.span) }
 }
 
-/// What was expected and what came, wherever they differ.
-fn differences(source: &Source, node: &Node<'_>, got: &Got) -> Vec<(String, String)> {
+/// Returns expected and actual values, wherever they differ.
+fn differences(source: &Source, node: &Node<'_>, observed: &ObservedState) -> Vec<(String, String)> {
     let mut all = Vec::new();
     let Some(expect) = node.get("expect") else {
         return vec![("something".to_owned(), "the case expects nothing".to_owned())];
     };
     let text = |key: &str| expect.get(key).and_then(Node::as_str);
-    let errors: Vec<&Diagnostic> = got.found.iter().filter(|finding| finding.is_error()).collect();
+    let errors: Vec<&Diagnostic> = observed.found.iter().filter(|finding| finding.is_error()).collect();
     let words = |finding: &Diagnostic| {
         let reason = reason(finding.code).unwrap_or(finding.code.id);
         format!("{reason} at {:?}: {}", finding.field, finding.message)
@@ -197,7 +203,7 @@ fn differences(source: &Source, node: &Node<'_>, got: &Got) -> Vec<(String, Stri
     if let Some(error) = errors.first() {
         all.push(("accepted".to_owned(), words(error)));
     }
-    let warnings: BTreeSet<&str> = got
+    let warnings: BTreeSet<&str> = observed
         .found
         .iter()
         .filter(|finding| !finding.is_error())
@@ -208,20 +214,24 @@ fn differences(source: &Source, node: &Node<'_>, got: &Got) -> Vec<(String, Stri
         all.push((format!("warnings {wanted:?}"), format!("{warnings:?}")));
     }
     if let Some(objects) = expect.get("objects") {
-        all.extend(compare_objects(source, items(objects), &got.objects));
+        all.extend(compare_objects(source, items(objects), &observed.objects));
     }
-    for (key, came) in [("shown", &got.shown), ("applied", &got.applied)] {
+    for (key, actual) in [("shown", &observed.shown), ("applied", &observed.applied)] {
         if let Some(wanted) = expect.get(key).map(lists)
-            && wanted != *came
+            && wanted != *actual
         {
-            all.push((format!("{key} {wanted:?}"), format!("{came:?}")));
+            all.push((format!("{key} {wanted:?}"), format!("{actual:?}")));
         }
     }
     all
 }
 
 /// Compares without names and selectors; the names must be legal and distinct.
-fn compare_objects(source: &Source, expected: &[Node<'_>], got: &[NetworkPolicy]) -> Vec<(String, String)> {
+fn compare_objects(
+    source: &Source,
+    expected: &[Node<'_>],
+    observed: &[NetworkPolicy],
+) -> Vec<(String, String)> {
     let bare = |object: &NetworkPolicy| -> Written {
         let mut object = object.clone();
         if let Some(meta) = &mut object.metadata {
@@ -238,15 +248,15 @@ fn compare_objects(source: &Source, expected: &[Node<'_>], got: &[NetworkPolicy]
         NetworkPolicy::decode(node, &Path::root(), &mut reader).map(|object| bare(&object))
     };
     let mut wanted: Vec<Written> = expected.iter().filter_map(read).collect();
-    let mut came: Vec<Written> = got.iter().map(bare).collect();
+    let mut actual: Vec<Written> = observed.iter().map(bare).collect();
     wanted.sort();
-    came.sort();
+    actual.sort();
     let mut all = Vec::new();
-    if wanted != came {
-        all.push((format!("{wanted:?}"), format!("{came:?}")));
+    if wanted != actual {
+        all.push((format!("{wanted:?}"), format!("{actual:?}")));
     }
     let mut names = BTreeSet::new();
-    for meta in got.iter().filter_map(|object| object.metadata.as_ref()) {
+    for meta in observed.iter().filter_map(|object| object.metadata.as_ref()) {
         let name = meta.name.as_deref().unwrap_or_default();
         if !dns1123_subdomain(name).is_empty() || !names.insert((&meta.namespace, name)) {
             all.push(("objects with legal and distinct names".to_owned(), name.to_owned()));
@@ -255,8 +265,8 @@ fn compare_objects(source: &Source, expected: &[Node<'_>], got: &[NetworkPolicy]
     all
 }
 
-fn lists(node: &Node<'_>) -> Lists {
-    let Value::Map(entries) = &node.value else { return Lists::new() };
+fn lists(node: &Node<'_>) -> PoliciesByImage {
+    let Value::Map(entries) = &node.value else { return PoliciesByImage::new() };
     let names =
         |node: &Node<'_>| items(node).iter().filter_map(Node::as_str).map(ToOwned::to_owned).collect();
     entries.iter().map(|entry| (entry.key.to_string(), names(&entry.value))).collect()

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use palisade_dialects::source::tree::Source;
-use palisade_policytest::{Files, Report, run};
+use palisade_policytest::{FileError, SuiteReport, TestFiles, run};
 
 struct NoFiles;
 
-impl Files for NoFiles {
-    fn open(&self, _: &Source, path: &str) -> Result<Vec<Arc<Source>>, String> {
-        Err(format!("{path}: there are no files here"))
+impl TestFiles for NoFiles {
+    fn open(&self, _: &Source, path: &str) -> Result<Vec<Arc<Source>>, FileError> {
+        Err(FileError::Unreadable(format!("{path}: there are no files here")))
     }
 }
 
@@ -22,7 +22,7 @@ fn cases() -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-fn report(text: &str) -> Report {
+fn report(text: &str) -> SuiteReport {
     run(&[Arc::new(Source::new("cases.yaml", text))], &NoFiles)
 }
 

@@ -1,10 +1,10 @@
 //! Test results as JUnit XML, one suite a test.
 
 use crate::text::Text;
-use palisade_policytest::{Case, Report};
+use palisade_policytest::{CaseResult, SuiteReport};
 
 /// The whole report.
-pub fn junit(report: &Report) -> Text {
+pub fn junit(report: &SuiteReport) -> Text {
     let unreadable = report.unreadable.len();
     let (tests, failures) = (report.cases.len() + unreadable, report.failed());
     let mut out = Text::own("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
@@ -14,7 +14,7 @@ pub fn junit(report: &Report) -> Text {
     );
     let mut cases = report.cases.as_slice();
     while let Some(first) = cases.first() {
-        let same = |case: &&Case| case.test == first.test && case.at.file == first.at.file;
+        let same = |case: &&CaseResult| case.test == first.test && case.at.file == first.at.file;
         let (suite, rest) = cases.split_at(cases.iter().take_while(same).count());
         let failed = suite.iter().filter(|case| !case.failures.is_empty()).count();
         write_line!(
@@ -49,7 +49,7 @@ pub fn junit(report: &Report) -> Text {
     out
 }
 
-fn test_case(case: &Case, out: &mut Text) {
+fn test_case(case: &CaseResult, out: &mut Text) {
     let (name, class) = (escape(&case.name), escape(&case.test));
     write_text!(out, "    <testcase name=\"{name}\" classname=\"{class}\" line=\"{}\"", case.at.line);
     if case.failures.is_empty() {

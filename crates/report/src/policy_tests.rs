@@ -1,6 +1,6 @@
 //! Test results for people: a line a case, and under a failing one what led there.
 
-use palisade_policytest::{Failure, Report};
+use palisade_policytest::{CaseFailure, SuiteReport};
 
 use super::diagnostics::{Texts, plural, render};
 use super::explain::explanation;
@@ -8,7 +8,7 @@ use super::style::Look;
 use crate::text::{NL, Text};
 
 /// The whole report.
-pub fn report(report: &Report, texts: &Texts<'_>, quiet: bool, look: Look) -> Text {
+pub fn report(report: &SuiteReport, texts: &Texts<'_>, quiet: bool, look: Look) -> Text {
     let mut out = Text::new();
     for case in &report.cases {
         let name =
@@ -54,7 +54,7 @@ pub fn report(report: &Report, texts: &Texts<'_>, quiet: bool, look: Look) -> Te
 }
 
 /// What led to a failure: the trace of a flow, the errors of a request.
-pub fn detail(failure: &Failure, look: Look, texts: &Texts<'_>) -> Text {
+pub fn detail(failure: &CaseFailure, look: Look, texts: &Texts<'_>) -> Text {
     if let Some((snapshot, evaluation)) = &failure.evaluation {
         return explanation(snapshot, evaluation, look, false);
     }
@@ -62,7 +62,7 @@ pub fn detail(failure: &Failure, look: Look, texts: &Texts<'_>) -> Text {
 }
 
 /// What did not hold, in a line.
-pub fn failure_line(failure: &Failure, look: Look) -> Text {
+pub fn failure_line(failure: &CaseFailure, look: Look) -> Text {
     text!(
         "     {}   expected {}, got {}   {}{NL}",
         look.strong(&failure.subject),

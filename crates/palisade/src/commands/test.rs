@@ -1,6 +1,6 @@
 //! `palisade test`.
 
-use palisade_policytest::Settings;
+use palisade_policytest::RunSettings;
 use palisade_report::diagnostics::texts;
 use palisade_report::json::{self, TestReport};
 use palisade_report::junit::junit;
@@ -16,10 +16,10 @@ use crate::print::output::StreamLook;
 
 pub fn run(arguments: &TestArgs, color: ColorChoice) -> Outcome {
     let mut input = input::read(&arguments.paths);
-    let mut report = palisade_policytest::run_as(
+    let mut report = palisade_policytest::run_with(
         &input.sources,
         &Beside::new(&arguments.paths),
-        Settings { thorium: arguments.thorium.into(), engine: arguments.engine },
+        RunSettings { thorium: arguments.thorium.into(), engine: arguments.engine },
     );
     report.unreadable.splice(0..0, std::mem::take(&mut input.found));
     let code = match (report.unreadable.is_empty(), report.failed()) {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use palisade_dialects::source::tree::Source;
-use palisade_policytest::Files;
+use palisade_policytest::{FileError, TestFiles};
 
 use super::{Input, Walk};
 
@@ -33,10 +33,10 @@ impl Beside {
     }
 }
 
-impl Files for Beside {
-    fn open(&self, from: &Source, path: &str) -> Result<Vec<Arc<Source>>, String> {
+impl TestFiles for Beside {
+    fn open(&self, from: &Source, path: &str) -> Result<Vec<Arc<Source>>, FileError> {
         if Path::new(path).is_absolute() {
-            return Err(format!("{path}: is absolute; a test names files relative to itself"));
+            return Err(FileError::Absolute(path.to_owned()));
         }
         let folder = parent(Path::new(&**from.name()));
         let file = folder.join(path);
@@ -44,17 +44,13 @@ impl Files for Beside {
         let allowed = || self.named.iter().cloned().chain(repository(folder));
         let root = real.as_ref().and_then(|real| allowed().find(|root| real.starts_with(root)));
         if real.is_some() && root.is_none() {
-            return Err(format!(
-                "{}: is neither in the repository of the test nor below a folder named on the command line; name a folder that \
-                 holds both",
-                file.display()
-            ));
+            return Err(FileError::OutsideRoots(file.display().to_string()));
         }
         let mut input = Input::default();
         input.path(&file, &mut Walk { root, ..Walk::default() }, 0);
         // What is lost could be the policy that the test is about.
         match input.refusal() {
-            Some(refusal) => Err(refusal),
+            Some(refusal) => Err(FileError::Unreadable(refusal)),
             None => Ok(input.sources),
         }
     }

@@ -26,7 +26,7 @@ use palisade_model::policy::Dialect;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::Traffic;
 use palisade_model::verdicts::Verdicts;
-use palisade_policytest::Files;
+use palisade_policytest::{FileError, TestFiles};
 
 /// The cluster in which policies are tried.
 const CLUSTER: &str = include_str!("cluster.yaml");
@@ -247,8 +247,8 @@ fn reads_again<T: FromStr + Display + PartialEq + Debug>(text: &str) {
 /// There are no files beside the test.
 struct NoFiles;
 
-impl Files for NoFiles {
-    fn open(&self, _: &Source, path: &str) -> Result<Vec<Arc<Source>>, String> {
-        Err(format!("{path}: there are no files here"))
+impl TestFiles for NoFiles {
+    fn open(&self, _: &Source, path: &str) -> Result<Vec<Arc<Source>>, FileError> {
+        Err(FileError::Unreadable(format!("{path}: there are no files here")))
     }
 }

@@ -48,8 +48,8 @@ pub struct TestFailure {
 
 // === from the model ===
 
-impl From<&palisade_policytest::Report> for TestReport {
-    fn from(report: &palisade_policytest::Report) -> Self {
+impl From<&palisade_policytest::SuiteReport> for TestReport {
+    fn from(report: &palisade_policytest::SuiteReport) -> Self {
         TestReport {
             passed: report.passed(),
             failed: report.failed(),
@@ -59,8 +59,8 @@ impl From<&palisade_policytest::Report> for TestReport {
     }
 }
 
-impl From<&palisade_policytest::Case> for TestCase {
-    fn from(case: &palisade_policytest::Case) -> Self {
+impl From<&palisade_policytest::CaseResult> for TestCase {
+    fn from(case: &palisade_policytest::CaseResult) -> Self {
         TestCase {
             test: case.test.clone(),
             case: case.name.clone(),
@@ -74,8 +74,8 @@ impl From<&palisade_policytest::Case> for TestCase {
     }
 }
 
-impl From<&palisade_policytest::Failure> for TestFailure {
-    fn from(failure: &palisade_policytest::Failure) -> Self {
+impl From<&palisade_policytest::CaseFailure> for TestFailure {
+    fn from(failure: &palisade_policytest::CaseFailure) -> Self {
         let explanation = failure.evaluation.as_ref();
         TestFailure {
             subject: failure.subject.clone(),

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use palisade_lab::place::Placed;
-use palisade_lab::{Lab, Measured};
+use palisade_lab::{Lab, LabError, Measured};
 use palisade_model::flow::{Flow, Who};
 use palisade_model::snapshot::Objects;
-use palisade_policytest::Settings;
-use palisade_policytest::packets::{Packets, Sent, run_packets};
+use palisade_policytest::RunSettings;
+use palisade_policytest::packets::{PacketError, PacketOutcome, PacketSender, run_packets};
 use palisade_report::json;
 use palisade_report::style::Look;
 use palisade_report::text::Text;
@@ -29,15 +29,16 @@ pub fn run(arguments: &LabTestArgs, color: ColorChoice) -> Result<Outcome, Text>
         return Err(refusal.into());
     }
     let stop = interrupts()?;
-    let settings = Settings { thorium: arguments.thorium.into(), engine: false };
-    let makes = || -> Result<Box<dyn Packets>, String> { Ok(Box::new(Sender::new(&stop)?)) };
+    let settings = RunSettings { thorium: arguments.thorium.into(), engine: false };
+    let makes = || -> Result<Box<dyn PacketSender>, PacketError> { Ok(Box::new(Sender::new(&stop)?)) };
     let shown = Progress::new(arguments.output == LabOutput::Text);
     let progress = |done: usize, total: usize| {
         shown.write(Cursor::LineStart, &text!("{done} of {total} tests"));
     };
     let jobs = arguments.jobs.clamp(1, 32);
     let files = Beside::new(&arguments.paths);
-    let mut report = run_packets(&input.sources, &files, settings, &makes, jobs, &progress)?;
+    let mut report = run_packets(&input.sources, &files, settings, &makes, jobs, &progress)
+        .map_err(|error| error.to_string())?;
     shown.write(Cursor::LineStart, &Text::new());
     report.unreadable.splice(0..0, std::mem::take(&mut input.found));
     let code = match (report.unreadable.is_empty(), report.failed(), report.sent()) {
@@ -60,23 +61,27 @@ struct Sender {
 // === impl Sender ===
 
 impl Sender {
-    fn new(stop: &Arc<AtomicBool>) -> Result<Sender, String> {
-        Ok(Sender { lab: Lab::new(Arc::clone(stop)).map_err(|error| format!("a lab needs {error}"))? })
+    fn new(stop: &Arc<AtomicBool>) -> Result<Sender, PacketError> {
+        Ok(Sender {
+            lab: Lab::new(Arc::clone(stop))
+                .map_err(|error| PacketError::Setup(format!("a lab needs {error}")))?,
+        })
     }
 }
 
-impl Packets for Sender {
-    fn send(&mut self, objects: Objects, flows: &[Flow]) -> Result<Vec<Sent>, String> {
+impl PacketSender for Sender {
+    fn send(&mut self, objects: Objects, flows: &[Flow]) -> Result<Vec<PacketOutcome>, PacketError> {
         let placed = Placed::new(objects);
         let ends = flows.iter().flat_map(|flow| [flow.source, flow.destination]);
         let outside: BTreeSet<IpAddr> =
             ends.filter(|party| party.who == Who::Outside).filter_map(|party| party.address).collect();
-        self.lab.update(&placed, &outside).map_err(|error| error.to_string())?;
-        let measured = self.lab.measure(&placed, flows, &mut |_| {}).map_err(|error| error.to_string())?;
+        let failed = |error: LabError| PacketError::Send(error.to_string());
+        self.lab.update(&placed, &outside).map_err(failed)?;
+        let measured = self.lab.measure(&placed, flows, &mut |_| {}).map_err(failed)?;
         let sent = |measured: Measured| match measured {
-            Measured::Verdict(verdict) => Sent::Verdict(verdict),
-            Measured::NotSent(why) => Sent::Not(why),
-            Measured::Failed(why) => Sent::Failed(why),
+            Measured::Verdict(verdict) => PacketOutcome::Verdict(verdict),
+            Measured::NotSent(why) => PacketOutcome::Inapplicable(why),
+            Measured::Failed(why) => PacketOutcome::Failed(why),
         };
         Ok(measured.into_iter().map(sent).collect())
     }

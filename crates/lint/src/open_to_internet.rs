@@ -1,7 +1,6 @@
-//! Rules that open everything to everybody.
+//! Lint for rules that allow every port from or to the whole internet.
 //!
-//! A web server that the world may reach on port 443 is what it is for; every port from everywhere undoes the isolation
-//! that is there.
+//! One public port is a server's purpose; every port from everywhere undoes the isolation of its pods.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -19,9 +18,9 @@ use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::Protocol;
 
 use super::about_rule;
-use super::decisions::Decisions;
+use super::rule_decisions::Decisions;
 
-/// In.
+/// Ingress from the whole internet on every port.
 pub static OPEN_INGRESS: Code = Code {
     id: "L0123",
     severity: Severity::Warning,
@@ -29,7 +28,7 @@ pub static OPEN_INGRESS: Code = Code {
     explanation: "The rule allows every TCP port from the whole internet: its peers are anybody, or hold `0.0.0.0/0`, `::/0`, or blocks that together are all public addresses of a family (`0.0.0.0/1` and `128.0.0.0/1`), by themselves or in a group, and it has no ports. The pods are isolated, and this rule undoes it; what else their policies allow does not matter any more. An empty `from` is easily written by accident: `from: []` and a missing `from` mean everybody. Name the ports that are meant for the public, or the peers.\n\nA rule for some ports is not reported: a public server has one.",
 };
 
-/// Out.
+/// Egress to the whole internet on every port.
 pub static OPEN_EGRESS: Code = Code {
     id: "L0124",
     severity: Severity::Note,
@@ -37,8 +36,8 @@ pub static OPEN_EGRESS: Code = Code {
     explanation: "The rule allows every TCP port to the whole internet: its peers are anybody, or hold all public addresses of a family as for L0123, and it has no ports. The pods are isolated for egress, and this rule undoes it. That may be meant, where it is there to say so; whoever gets into such a pod can send what it finds anywhere.",
 };
 
-/// What of IPv4 is not the internet.
-static NOT_PUBLIC: LazyLock<Vec<Block>> = LazyLock::new(|| {
+/// IPv4 blocks that are not routed on the internet.
+static NOT_PUBLIC_IPV4: LazyLock<Vec<Block>> = LazyLock::new(|| {
     let nets = [
         "0.0.0.0/8",
         "10.0.0.0/8",
@@ -51,30 +50,34 @@ static NOT_PUBLIC: LazyLock<Vec<Block>> = LazyLock::new(|| {
     ];
     nets.iter().filter_map(|net| Some(Block::new(net.parse().ok()?, []))).collect()
 });
-/// What of IPv6 is: `2000::/3`.
-const PUBLIC_SIX: (IpAddr, IpAddr) =
+/// IPv6 range that is routed on the internet: `2000::/3`.
+const PUBLIC_IPV6: (IpAddr, IpAddr) =
     (IpAddr::V6(Ipv6Addr::from_bits(1 << 125)), IpAddr::V6(Ipv6Addr::from_bits((1 << 126) - 1)));
 
 pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) {
     let opens = |at: &RuleAt| {
         let rule = decisions.rule(*at).1;
-        rule.action == Action::Allow && is_for_the_world(decisions.snapshot, rule) && decisions.is_plain(*at)
+        rule.action == Action::Allow
+            && covers_internet(decisions.snapshot, rule)
+            && decisions.is_fully_modelled(*at)
     };
-    let all = decisions.rules.iter().filter(|(at, facts)| facts.decisive.is_some() && opens(at));
-    let all: Vec<(RuleAt, Vec<u32>)> = all.map(|(at, facts)| (*at, facts.met.clone())).collect();
+    let all = decisions.rules.iter().filter(|(at, facts)| facts.deciding.is_some() && opens(at));
+    let all: Vec<(RuleAt, Vec<u32>)> = all.map(|(at, facts)| (*at, facts.combinations.clone())).collect();
     let tcp = decisions.cells.traffics.space().protocol(Protocol::Tcp);
     let tcp = decisions.cells.traffics.intern(tcp);
-    // What Thorium's policies say once is said in every group that has them.
-    let mut places: BTreeSet<(Direction, Option<Location>)> = BTreeSet::new();
-    for (at, met) in all {
+    // A Thorium policy is lowered once for every group that has it: reported once by location.
+    let mut reported: BTreeSet<(Direction, Option<Location>)> = BTreeSet::new();
+    for (at, combinations) in all {
         let (policy, rule) = decisions.rule(at);
-        if rule.at.is_some() && places.contains(&(rule.direction, rule.at.clone())) {
+        if rule.at.is_some() && reported.contains(&(rule.direction, rule.at.clone())) {
             continue;
         }
-        let Some(flow) = met.into_iter().find_map(|place| example(decisions, place, at, tcp)) else {
+        let Some(flow) =
+            combinations.into_iter().find_map(|combination| example(decisions, combination, at, tcp))
+        else {
             continue;
         };
-        places.insert((rule.direction, rule.at.clone()));
+        reported.insert((rule.direction, rule.at.clone()));
         let (code, message) = match rule.direction {
             Direction::Ingress => {
                 (&OPEN_INGRESS, format!("the rule lets the whole internet in on every port, e.g. {flow}"))
@@ -94,9 +97,9 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
     }
 }
 
-/// Whether a rule says everybody, or all public addresses of a family: in one block, but for exceptions, or in several
-/// together.
-fn is_for_the_world(snapshot: &Snapshot, rule: &Rule) -> bool {
+/// Whether the peers of a rule are any, or hold all public addresses of a family: in one block, except for its exceptions,
+/// or in several together.
+fn covers_internet(snapshot: &Snapshot, rule: &Rule) -> bool {
     let Peers::Of(peers) = &rule.peers else { return true };
     let mut blocks: Vec<&Block> = Vec::new();
     for peer in peers {
@@ -116,38 +119,38 @@ fn is_for_the_world(snapshot: &Snapshot, rule: &Rule) -> bool {
         return true;
     }
     let own = Ranges::of(blocks.iter().copied());
-    let four = Ranges::of(blocks.into_iter().chain(&*NOT_PUBLIC));
+    let four = Ranges::of(blocks.into_iter().chain(&*NOT_PUBLIC_IPV4));
     let covers = |ranges: &Ranges, (first, last): (IpAddr, IpAddr)| {
         ranges.iter().any(|range| range.0 <= first && last <= range.1 && range.1.is_ipv4() == last.is_ipv4())
     };
-    covers(&four, (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::BROADCAST.into())) || covers(&own, PUBLIC_SIX)
+    covers(&four, (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::BROADCAST.into())) || covers(&own, PUBLIC_IPV6)
 }
 
-/// A connection with the world, where the rule allows all of TCP and is why it is allowed.
-fn example(decisions: &mut Decisions<'_>, place: u32, at: RuleAt, tcp: TrafficId) -> Option<String> {
-    let met = &decisions.met[place as usize];
+/// Describes a connection with the internet that is allowed only because of the rule, where it allows all of TCP.
+fn example(decisions: &mut Decisions<'_>, combination: u32, at: RuleAt, tcp: TrafficId) -> Option<String> {
+    let met = &decisions.combinations[combination as usize];
     let reach = &decisions.reach[met.family as usize];
-    // Addresses that a rule tells apart from the internet are not the world.
+    // Only the class of addresses that no rule distinguishes is the internet.
     let world = reach.of_address(palisade_analysis::reach::decisions::somewhere(met.family), &decisions.cuts);
     if met.combination.outside.map(|meeting| meeting.other.0) != Some(world) {
         return None;
     }
     let isolated = reach.is_isolated(&met.combination);
-    if !decisions.affords(place) {
+    if !decisions.affords(combination) {
         return None;
     }
-    let (_, decided) = decisions.decide(place, |_| false);
+    let (_, decided) = decisions.decide(combination, |_| false);
     let own = decided.iter().find(|(_, rule, _)| *rule == Some(at))?.2;
     if decisions.cells.traffics.intersection(own, tcp) != tcp {
         return None;
     }
-    // A rule of a tier opens only what something behind it would refuse.
+    // A rule of a tier opens only traffic that later rules would refuse.
     let closed = match decisions.rule(at).0.placement {
         Placement::Union => isolated,
         Placement::Tier { .. } => {
-            let (without, _) = decisions.decide(place, |rule| rule == at);
+            let (without, _) = decisions.decide(combination, |rule| rule == at);
             without.cell() != CellId::ALL
         }
     };
-    if closed { decisions.flow(place, own, true) } else { None }
+    if closed { decisions.flow(combination, own, true) } else { None }
 }

@@ -1,4 +1,4 @@
-//! Selectors that select nothing.
+//! Lint for selectors that match nothing.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use palisade_model::policy::{Direction, Namespaces, Peer, Peers, PodSet, Policy,
 use palisade_model::resolve::GroupMember;
 use palisade_model::snapshot::Snapshot;
 
-use super::{about, about_rule, is_known, pods, pods_of};
+use super::{about, about_rule, has_candidates, pods, pods_of};
 
-/// The subject.
+/// A policy whose subject selects no pod.
 pub static SELECTS_NOTHING: Code = Code {
     id: "L0101",
     severity: Severity::Warning,
@@ -23,7 +23,7 @@ pub static SELECTS_NOTHING: Code = Code {
     explanation: "The policy's own selector matches none of the pods that are known, so it protects nobody. Often a label is misspelled, or the pods carry it under another key. Not reported when no pod of the namespace is among the input, unless the selector contradicts itself so that no pod can ever match, and not for selectors that select everything.",
 };
 
-/// A peer.
+/// A peer that selects no endpoint.
 pub static PEER_SELECTS_NOTHING: Code = Code {
     id: "L0102",
     severity: Severity::Warning,
@@ -31,33 +31,33 @@ pub static PEER_SELECTS_NOTHING: Code = Code {
     explanation: "A rule names pods, and none of the pods that are known matches. For an Allow rule the connection it was written for is still denied. Not reported when no pod of the namespaces concerned is among the input, unless it can never match, whatever there is: a selector of pods, namespaces or nodes, or of a group, contradicts itself or asks for a namespace without `kubernetes.io/metadata.name`, which every namespace has; the exceptions of an address block are all of it.",
 };
 
-/// Pods that are asked whether a selector selects them, in all: some seconds.
-const MOST_ASKED: usize = 40_000_000;
+/// Maximum number of matches of a pod with a selector, in all: some seconds of work.
+const MAX_MATCHED: usize = 40_000_000;
 
-/// Asks whether sets of pods hold anybody, each once.
-struct Search<'s> {
+/// Search for pods of a set, with a cache and a budget.
+struct SelectionSearch<'s> {
     context: Context<'s>,
-    /// The labels that pods have.
+    /// Labels of all pods.
     labels: HashSet<(&'s str, &'s str)>,
-    /// What came of sets that are the same for everybody.
-    known: HashMap<&'s PodSet, bool>,
-    /// For a policy, pods that it applies to, one of each namespace.
-    applied: Option<(usize, Vec<usize>)>,
-    left: usize,
+    /// Results for sets that do not depend on the subject.
+    cache: HashMap<&'s PodSet, bool>,
+    /// A policy's index, and pods that it applies to, one of each namespace.
+    subjects_of: Option<(usize, Vec<usize>)>,
+    budget: usize,
     exceeded: bool,
 }
 
 pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     let context = Context { snapshot, options: Options::default() };
-    let mut search = Search::new(context);
+    let mut search = SelectionSearch::new(context);
     for (at, policy) in snapshot.policies().iter().enumerate() {
         subjects(&mut search, policy, found);
         for rule in &policy.rules {
             let Peers::Of(peers) = &rule.peers else { continue };
             for (index, peer) in peers.iter().enumerate() {
-                let Some((message, help)) = nobody(&mut search, at, peer) else { continue };
+                let Some((message, help)) = why_empty(&mut search, at, peer) else { continue };
                 let list = if rule.direction == Direction::Ingress { "from" } else { "to" };
-                // One entry of an admin policy may be several peers here (`networks`), so its place is not known.
+                // One entry of an admin policy may be lowered to several peers (`networks`): its index is not known.
                 let part = match policy.object.kind.as_str() {
                     "NetworkPolicy" => format!(".{list}[{index}]"),
                     _ => format!(".{list}"),
@@ -70,26 +70,33 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     }
     if let Some(policy) = snapshot.policies().first().filter(|_| search.exceeded) {
         let message = "there are more selectors and pods than are compared: selectors that select nothing may be missing";
-        found.push(about(&super::decisions::TOO_MUCH, &policy.object, message.to_owned()));
+        found.push(about(&super::rule_decisions::TOO_MUCH, &policy.object, message.to_owned()));
     }
 }
 
 // === impl Search ===
 
-impl<'s> Search<'s> {
+impl<'s> SelectionSearch<'s> {
     fn new(context: Context<'s>) -> Self {
         let labels = context.snapshot.pods().iter().flat_map(|pod| pod.labels.iter()).collect();
-        Search { context, labels, known: HashMap::new(), applied: None, left: MOST_ASKED, exceeded: false }
+        SelectionSearch {
+            context,
+            labels,
+            cache: HashMap::new(),
+            subjects_of: None,
+            budget: MAX_MATCHED,
+            exceeded: false,
+        }
     }
 
-    /// Whether some of these pods is in a set. Where there are too many to ask, it is taken to be so.
+    /// Whether one of these pods is in a set; `true` also where the budget is exhausted.
     fn any(&mut self, pods: impl Iterator<Item = usize>, mut holds: impl FnMut(usize) -> bool) -> bool {
         for pod in pods {
-            if self.left == 0 {
+            if self.budget == 0 {
                 self.exceeded = true;
                 return true;
             }
-            self.left -= 1;
+            self.budget -= 1;
             if holds(pod) {
                 return true;
             }
@@ -97,40 +104,40 @@ impl<'s> Search<'s> {
         false
     }
 
-    /// Whether any pod is in a set that is the same for everybody.
-    fn holds_anybody(&mut self, set: &'s PodSet) -> bool {
+    /// Whether any pod is in a set that does not depend on the subject.
+    fn selects_any(&mut self, set: &'s PodSet) -> bool {
         if set.pods.required_label().is_some_and(|label| !self.labels.contains(&label)) {
             return false;
         }
-        if let Some(known) = self.known.get(set) {
+        if let Some(known) = self.cache.get(set) {
             return *known;
         }
         let context = self.context;
         let candidates = pods_of(context.snapshot, &set.namespaces);
         let found = self.any(candidates, |pod| context.holds(set, pod, Endpoint::Pod(pod)));
-        self.known.insert(set, found);
+        self.cache.insert(set, found);
         found
     }
 
-    /// Whether any pod is in a peer's set, seen from any pod that a policy applies to.
-    fn holds_anybody_for(&mut self, policy: usize, set: &'s PodSet) -> bool {
+    /// Whether any pod is in a peer's set, for any pod that the policy applies to.
+    fn selects_any_for(&mut self, policy: usize, set: &'s PodSet) -> bool {
         let (context, snapshot) = (self.context, self.context.snapshot);
         if let Namespaces::Named(_) | Namespaces::Matching(_) = set.namespaces {
-            return self.holds_anybody(set);
+            return self.selects_any(set);
         }
-        if self.applied.as_ref().is_none_or(|(of, _)| *of != policy) {
+        if self.subjects_of.as_ref().is_none_or(|(of, _)| *of != policy) {
             let rules = &snapshot.policies()[policy].rules;
             let mut lists: Vec<&Arc<[Subject]>> = rules.iter().map(|rule| &rule.subjects).collect();
             lists.dedup_by(|one, other| Arc::ptr_eq(one, other));
-            self.left = self.left.saturating_sub(snapshot.pods().len());
+            self.budget = self.budget.saturating_sub(snapshot.pods().len());
             let is_subject =
                 |pod: &usize| lists.iter().any(|list| context.applies(list, Endpoint::Pod(*pod)));
             let mut subjects: Vec<usize> = pods(snapshot).filter(is_subject).collect();
-            // All that a set can be relative to is the subject's namespace: one of each will do.
+            // A set can be relative to the subject's namespace only: one pod of each is enough.
             subjects.dedup_by_key(|pod| &snapshot.namespace_of(*pod).name);
-            self.applied = Some((policy, subjects));
+            self.subjects_of = Some((policy, subjects));
         }
-        let subjects = self.applied.as_ref().map(|(_, subjects)| subjects.clone()).unwrap_or_default();
+        let subjects = self.subjects_of.as_ref().map(|(_, subjects)| subjects.clone()).unwrap_or_default();
         if matches!(set.namespaces, Namespaces::Own) {
             let of_namespace: HashMap<&str, usize> =
                 subjects.iter().map(|pod| (snapshot.namespace_of(*pod).name.as_str(), *pod)).collect();
@@ -139,15 +146,15 @@ impl<'s> Search<'s> {
                 subject.is_some_and(|subject| context.holds(set, pod, Endpoint::Pod(*subject)))
             });
         }
-        // Who has the labels first, however many subjects there are.
+        // Labels first: they do not depend on the subject.
         let labelled = pods(snapshot).filter(|pod| set.pods.matches(&snapshot.pods()[*pod].labels));
         let pairs = labelled.flat_map(|pod| subjects.iter().map(move |subject| (pod, *subject)));
         for (pod, subject) in pairs {
-            if self.left == 0 {
+            if self.budget == 0 {
                 self.exceeded = true;
                 return true;
             }
-            self.left -= 1;
+            self.budget -= 1;
             if context.holds(set, pod, Endpoint::Pod(subject)) {
                 return true;
             }
@@ -156,15 +163,19 @@ impl<'s> Search<'s> {
     }
 }
 
-/// Why a peer is nobody, and what would help; `None` when it may be somebody.
-fn nobody<'s>(search: &mut Search<'s>, policy: usize, peer: &'s Peer) -> Option<(String, Option<String>)> {
+/// Returns why a peer selects nothing, with help; `None` when it may select something.
+fn why_empty<'s>(
+    search: &mut SelectionSearch<'s>,
+    policy: usize,
+    peer: &'s Peer,
+) -> Option<(String, Option<String>)> {
     let snapshot = search.context.snapshot;
     match peer {
         Peer::Pods(set) => {
             let narrow = !set.pods.is_everything() | matches!(set.namespaces, Namespaces::Matching(_));
-            let known = is_known(snapshot, set) || contradiction(set).is_some();
-            let nobody = narrow && known && !search.holds_anybody_for(policy, set);
-            nobody.then(|| (format!("no pod matches this peer: {set}"), help(snapshot, set)))
+            let known = has_candidates(snapshot, set) || contradiction(set).is_some();
+            let why_empty = narrow && known && !search.selects_any_for(policy, set);
+            why_empty.then(|| (format!("no pod matches this peer: {set}"), help(snapshot, set)))
         }
         Peer::Nodes(selector) => {
             let clash = never_matches(selector)?;
@@ -176,15 +187,15 @@ fn nobody<'s>(search: &mut Search<'s>, policy: usize, peer: &'s Peer) -> Option<
         }
         Peer::Group(group) => {
             let members = snapshot.group(group).ok().filter(|_| snapshot.has_group(group))?;
-            let why = group_is_nobody(members)?;
+            let why = why_group_empty(members)?;
             Some((format!("nobody can be in group {group}"), Some(why)))
         }
         _ => None,
     }
 }
 
-/// Why nobody can be in a group, whatever there is.
-fn group_is_nobody(members: &[GroupMember]) -> Option<String> {
+/// Returns why a group cannot have members in any cluster.
+fn why_group_empty(members: &[GroupMember]) -> Option<String> {
     let why = |member: &GroupMember| match member {
         GroupMember::Pods(set) => contradiction(set),
         GroupMember::Nodes(selector) => never_matches(selector).map(|clash| clash.to_string()),
@@ -197,7 +208,7 @@ fn group_is_nobody(members: &[GroupMember]) -> Option<String> {
     all.into_iter().next()
 }
 
-fn subjects<'s>(search: &mut Search<'s>, policy: &'s Policy, found: &mut Vec<Diagnostic>) {
+fn subjects<'s>(search: &mut SelectionSearch<'s>, policy: &'s Policy, found: &mut Vec<Diagnostic>) {
     let isolations = policy.isolations.iter().map(|isolation| &isolation.subjects);
     // Most policies have one list for all of their rules.
     let mut lists: Vec<&Arc<[Subject]>> =
@@ -217,31 +228,31 @@ fn subjects<'s>(search: &mut Search<'s>, policy: &'s Policy, found: &mut Vec<Dia
         Subject::Pods(set) => !set.pods.is_everything() || set.account.is_some(),
         _ => true,
     };
-    // Whether enough is known to say that nobody is meant.
+    // Whether the input suffices to call a subject empty.
     let known = |subject: &&Subject| match subject {
-        Subject::Pods(set) => is_known(snapshot, set) || contradiction(set).is_some(),
+        Subject::Pods(set) => has_candidates(snapshot, set) || contradiction(set).is_some(),
         Subject::Nodes(selector) => !snapshot.nodes().is_empty() || never_matches(selector).is_some(),
         Subject::Service(service) => !snapshot.pods_in(&service.namespace).is_empty(),
-        // What is wrong with groups is said by who reads them.
+        // Unparsable groups are reported where they are lowered.
         Subject::Group { group, .. } => {
-            let is_nobody = |members: &[GroupMember]| group_is_nobody(members).is_some();
+            let is_nobody = |members: &[GroupMember]| why_group_empty(members).is_some();
             let known = pods(snapshot).next().is_some();
             let there = snapshot.has_group(group);
             there && snapshot.group(group).is_ok_and(|members| known || is_nobody(members))
         }
     };
-    let mut holds_anybody = |subject: &&'s Subject| match subject {
+    let mut selects_any = |subject: &&'s Subject| match subject {
         Subject::Nodes(selector) => snapshot.nodes().iter().any(|node| selector.matches(&node.labels)),
         Subject::Service(name) => {
             let named = |s: &Service| s.namespace == name.namespace && s.name == name.name;
             snapshot.services().iter().any(named)
         }
         Subject::Pods(set) if matches!(set.namespaces, Namespaces::Named(_) | Namespaces::Matching(_)) => {
-            search.holds_anybody(set)
+            search.selects_any(set)
         }
         Subject::Group { group, within: None } => snapshot.group(group).is_ok_and(|members| {
             members.iter().any(|member| match member {
-                GroupMember::Pods(set) => search.holds_anybody(set),
+                GroupMember::Pods(set) => search.selects_any(set),
                 _ => false,
             })
         }),
@@ -251,7 +262,7 @@ fn subjects<'s>(search: &mut Search<'s>, policy: &'s Policy, found: &mut Vec<Dia
             search.any(pods(snapshot), |pod| context.applies(own, Endpoint::Pod(pod)))
         }
     };
-    if subjects.iter().all(known) && !subjects.iter().any(&mut holds_anybody) && subjects.iter().any(narrow) {
+    if subjects.iter().all(known) && !subjects.iter().any(&mut selects_any) && subjects.iter().any(narrow) {
         let words: Vec<String> = subjects.iter().map(ToString::to_string).collect();
         let message = format!("the policy selects no pod: it applies to {}", words.join(", or "));
         let mut diagnostic = about(&SELECTS_NOTHING, &policy.object, message);
@@ -264,14 +275,14 @@ fn subjects<'s>(search: &mut Search<'s>, policy: &'s Policy, found: &mut Vec<Dia
         diagnostic.help = match subjects.first() {
             Some(Subject::Pods(set)) => help(snapshot, set),
             Some(Subject::Nodes(selector)) => never_matches(selector).map(|clash| clash.to_string()),
-            Some(Subject::Group { group, .. }) => snapshot.group(group).ok().and_then(group_is_nobody),
+            Some(Subject::Group { group, .. }) => snapshot.group(group).ok().and_then(why_group_empty),
             _ => None,
         };
         found.push(diagnostic);
     }
 }
 
-/// Why nobody can be in a set, whatever pods there are.
+/// Returns why no pod of any cluster can be in a set.
 fn contradiction(set: &PodSet) -> Option<String> {
     let clash = |selector| never_matches(selector).map(|clash| clash.to_string());
     let of_namespaces = match &set.namespaces {
@@ -287,7 +298,7 @@ fn contradiction(set: &PodSet) -> Option<String> {
     of_namespaces.or_else(|| clash(&set.pods))
 }
 
-/// What the first label that nobody has is instead, where there are pods to compare with.
+/// Suggests values for the first label that no pod has, where there are pods to compare with.
 fn help(snapshot: &Snapshot, set: &PodSet) -> Option<String> {
     if let Some(clash) = contradiction(set) {
         return Some(clash);

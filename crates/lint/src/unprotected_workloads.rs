@@ -1,4 +1,4 @@
-//! Workloads that everybody may connect to.
+//! Lint for workloads to which no policy refuses any connection.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::{Protocol, Traffic};
 
-use super::decisions::Decisions;
 use super::is_visible;
+use super::rule_decisions::Decisions;
 
-/// The code.
+/// Workloads of a namespace that accept every connection.
 pub static UNPROTECTED: Code = Code {
     id: "L0122",
     severity: Severity::Note,
@@ -22,19 +22,19 @@ pub static UNPROTECTED: Code = Code {
     explanation: "No policy refuses any connection to these workloads: everybody, from inside and outside of the cluster, may connect to all of their ports, over every family of addresses that they have. Where that holds for some pods of a workload only, these are named. It is not enough that policies select a pod; they have to refuse something. One note for each namespace with such workloads, and none when the input has no policy at all. A NetworkPolicy with `podSelector: {}` and `policyTypes: [Ingress]` refuses all that no other allows.",
 };
 
-/// As many workloads are named.
-const MOST_NAMED: usize = 5;
+/// Maximum number of workloads, or of pods, listed in a message.
+const MAX_NAMED: usize = 5;
 
-/// A workload that everybody may connect to, or some of its pods.
-struct Open {
+/// A workload of which some pods accept every connection.
+struct OpenWorkload {
     workload: Workload,
-    /// Those pods, each with a family of its addresses.
+    /// The open pods, each with a family of its addresses.
     pods: Vec<(usize, Family)>,
 }
 
 pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) {
     let snapshot = decisions.snapshot;
-    // What a row says is the same for all pods that have it.
+    // Pods of one class share their row.
     let is_open = |family: Family, class: u32| {
         let row = decisions.reach[family as usize].row(Direction::Ingress, class);
         row.runs().iter().all(|(_, cell)| *cell == CellId::ALL)
@@ -43,23 +43,23 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
         let class = |family: Family| Some((family, decisions.reach[family as usize].of_pod(*pod)?));
         let is_pod = is_visible(&snapshot.pods()[*pod]);
         let mut classes = [Family::V4, Family::V6].into_iter().filter_map(class);
-        // What is refused over one family is protected.
+        // A pod that refuses something over one family is protected.
         let family = classes.clone().next()?.0;
         (is_pod && classes.all(|(family, class)| is_open(family, class))).then_some((*pod, family))
     };
-    let mut by_namespace: BTreeMap<String, Vec<Open>> = BTreeMap::new();
+    let mut by_namespace: BTreeMap<String, Vec<OpenWorkload>> = BTreeMap::new();
     for workload in workloads(snapshot, Level::Workloads) {
         let pods: Vec<(usize, Family)> = workload.pods.iter().filter_map(open).collect();
         if !pods.is_empty() {
             let namespace = workload.name.namespace.to_string();
-            by_namespace.entry(namespace).or_default().push(Open { workload, pods });
+            by_namespace.entry(namespace).or_default().push(OpenWorkload { workload, pods });
         }
     }
     for (name, open) in by_namespace {
         let Some((pod, family)) = open.first().and_then(|open| open.pods.first()) else { continue };
         let first = &snapshot.pods()[*pod];
-        let names: Vec<String> = open.iter().take(MOST_NAMED).map(|open| open.name(snapshot)).collect();
-        let more = if open.len() > MOST_NAMED { ", …" } else { "" };
+        let names: Vec<String> = open.iter().take(MAX_NAMED).map(|open| open.name(snapshot)).collect();
+        let more = if open.len() > MAX_NAMED { ", …" } else { "" };
         let (count, noun) = (open.len(), if open.len() == 1 { "workload" } else { "workloads" });
         let traffic = Traffic::new(Protocol::Tcp, 80);
         let message = format!(
@@ -78,18 +78,18 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
     }
 }
 
-// === impl Open ===
+// === impl OpenWorkload ===
 
-impl Open {
-    /// The workload's name; with the pods, where they are not all of it.
+impl OpenWorkload {
+    /// Returns the workload's name, with its open pods where others are not.
     fn name(&self, snapshot: &Snapshot) -> String {
         let name = &self.workload.name.name;
         let all = self.workload.pods.iter().filter(|pod| is_visible(&snapshot.pods()[**pod])).count();
         if self.pods.len() == all {
             return name.to_string();
         }
-        let pods = self.pods.iter().take(MOST_NAMED).map(|(pod, _)| snapshot.pods()[*pod].name.as_str());
-        let more = if self.pods.len() > MOST_NAMED { ", …" } else { "" };
+        let pods = self.pods.iter().take(MAX_NAMED).map(|(pod, _)| snapshot.pods()[*pod].name.as_str());
+        let more = if self.pods.len() > MAX_NAMED { ", …" } else { "" };
         format!(
             "{name} (only {} of its {all} pods: {}{more})",
             self.pods.len(),

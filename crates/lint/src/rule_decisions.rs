@@ -1,8 +1,8 @@
-//! What every rule is good for, worked out once for all lints that ask: which rules meet about whom, and which of them
-//! decides.
+//! Analysis of the decisions of rules, shared by the lints about them: which rules match the same connections, and which of
+//! them decides.
 //!
-//! It is the cluster's side only: connections through a Service that a rule names, and addresses of DNS names that
-//! nobody resolved, are beyond it. Rules about those are left alone ([`Decisions::is_plain`]).
+//! Connections through a Service that a rule names, and addresses of unresolved DNS names, are not modelled. Lints skip rules
+//! about those ([`Decisions::is_fully_modelled`]).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -24,7 +24,7 @@ use palisade_model::snapshot::{Snapshot, Stage};
 
 use super::about;
 
-/// Not everything was looked at.
+/// The analysis reached a limit.
 pub static TOO_MUCH: Code = Code {
     id: "L0126",
     severity: Severity::Note,
@@ -32,16 +32,16 @@ pub static TOO_MUCH: Code = Code {
     explanation: "Whether a rule is ever decisive, or redundant, takes a look at every combination of rules that some pod meets. That is bounded, so that no input makes `check` slow. This input is beyond the bound: what is reported is true, and there may be more. Check fewer namespaces at a time.",
 };
 
-/// Rules in all combinations that are looked at, in a direction over one family.
-const MOST_MEANT: usize = 4_000_000;
-/// Pieces of traffic in all combinations that are run once.
-const MOST_LOOKED: usize = 40_000_000;
-/// Pieces of traffic in all combinations that are run again, by all lints.
-const MOST_RUN: usize = 80_000_000;
-/// Pairs of classes that are tried for a connection to show.
-const MOST_TRIED: usize = 256;
-/// Rules named in a message; the rest is counted.
-const MOST_NAMED: usize = 3;
+/// Maximum number of rules in all combinations, for a direction over one family.
+const MAX_MATCHED: usize = 4_000_000;
+/// Maximum number of traffic intervals in all combinations, when each is decided once.
+const MAX_INITIAL: usize = 40_000_000;
+/// Maximum number of traffic intervals in combinations that lints decide again.
+const MAX_RERUN: usize = 80_000_000;
+/// Maximum number of pairs of classes that are tried for an example.
+const MAX_PAIRS: usize = 256;
+/// Maximum number of rules listed in a message; the rest is counted.
+const MAX_NAMED: usize = 3;
 
 /// The analysis that lints about decisions share.
 pub(super) struct Decisions<'s> {
@@ -50,60 +50,61 @@ pub(super) struct Decisions<'s> {
     pub cuts: Cuts,
     pub cells: Cells,
     pub reach: [Reach<'s>; 2],
-    /// Who is in the classes of each.
+    /// Endpoints of the classes of each.
     pub ends: [Ends; 2],
-    /// All combinations of rules that somebody meets.
-    pub met: Vec<Met>,
-    /// The rules that somebody meets, and what is known about each.
-    pub rules: BTreeMap<RuleAt, Facts>,
-    /// The rules that were reported already, so that nobody says less about them.
+    /// All combinations of rules that apply to some connection.
+    pub combinations: Vec<EvaluatedCombination>,
+    /// Rules that match some connection.
+    pub rules: BTreeMap<RuleAt, RuleUsage>,
+    /// Rules that a lint has reported: later lints skip them.
     pub reported: BTreeSet<RuleAt>,
-    /// The rules that never decide.
-    pub idle: BTreeSet<RuleAt>,
-    /// Whether there was too much to look at.
+    /// Rules that never decide.
+    pub unreachable: BTreeSet<RuleAt>,
+    /// Whether a limit was reached.
     pub exceeded: bool,
     stages: HashMap<RuleAt, Stage>,
-    /// The rules that are one of several parts of what is written as one.
+    /// Rules that are one of several lowered from one written rule.
     parts: BTreeSet<RuleAt>,
-    /// The rules of programs that were too much to look at: nothing is known about them.
+    /// Rules of combinations that were skipped: nothing is known about them.
     skipped: BTreeSet<RuleAt>,
-    /// Pieces of traffic that may still be looked at, and in runs again.
-    unseen: usize,
-    left: usize,
+    /// Traffic intervals left of [`MAX_INITIAL`].
+    initial_budget: usize,
+    /// Traffic intervals left of [`MAX_RERUN`].
+    rerun_budget: usize,
 }
 
-/// A combination of rules, and what comes of it.
-pub(super) struct Met {
+/// A combination of rules with its verdicts.
+pub(super) struct EvaluatedCombination {
     pub family: Family,
     pub combination: Combination,
-    pub outcome: Outcome,
-    /// What running it costs, in pieces of traffic.
+    pub outcome: CombinationOutcome,
+    /// Cost of deciding it, in traffic intervals.
     cost: usize,
 }
 
-/// What comes of a combination of rules.
+/// Verdicts for all traffic of a combination of rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct CombinationOutcome {
     cell: CellId,
-    /// What is let through on a condition that nobody sees from outside.
+    /// Traffic allowed on a layer-7 condition.
     conditional: TrafficId,
 }
 
-/// What is known about a rule.
+/// Where a rule matches and decides.
 #[derive(Default)]
-pub(super) struct Facts {
-    /// Where it is about something.
-    pub met: Vec<u32>,
-    /// Whether there are two for whom it is, and not only somebody and itself.
-    pub is_met: bool,
-    /// Where it decided first.
-    pub decisive: Option<u32>,
+pub(super) struct RuleUsage {
+    /// Indices of the combinations in which it matches some traffic.
+    pub combinations: Vec<u32>,
+    /// Whether two distinct endpoints have such a combination, not only an endpoint and itself.
+    pub has_distinct_ends: bool,
+    /// Index of the first combination in which it decides.
+    pub deciding: Option<u32>,
 }
 
 // === impl Outcome ===
 
-impl Outcome {
-    /// What is let through and what is refused.
+impl CombinationOutcome {
+    /// Returns the allowed and the rejected traffic.
     pub fn cell(self) -> CellId {
         self.cell
     }
@@ -112,7 +113,7 @@ impl Outcome {
 // === impl Decisions ===
 
 impl<'s> Decisions<'s> {
-    /// Works it out, under the options that are the default.
+    /// Analyses a snapshot under the default options.
     pub fn new(snapshot: &'s Snapshot) -> Self {
         let options = Options::default();
         let cuts = Cuts::of([snapshot]);
@@ -121,7 +122,7 @@ impl<'s> Decisions<'s> {
         let reach = families.map(|family| Reach::new(snapshot, &options, family, &cuts, &mut cells));
         let mut stages = HashMap::new();
         for stage in [Stage::Tiers, Stage::Baseline] {
-            // Where a policy of a tier that does not exist comes, nobody can say.
+            // A policy of a missing tier has no stage.
             for ranked in snapshot.rules_of(stage).iter().filter(|ranked| !ranked.unplaced) {
                 stages.insert(RuleAt { policy: ranked.policy, rule: ranked.rule }, stage);
             }
@@ -134,88 +135,88 @@ impl<'s> Decisions<'s> {
             cells,
             ends: [0, 1].map(|at: usize| reach[at].ends()),
             reach,
-            met: Vec::new(),
+            combinations: Vec::new(),
             rules: BTreeMap::new(),
             reported: BTreeSet::new(),
-            idle: BTreeSet::new(),
+            unreachable: BTreeSet::new(),
             stages,
             parts: parts(snapshot),
             skipped: BTreeSet::new(),
-            unseen: MOST_LOOKED,
-            left: MOST_RUN,
+            initial_budget: MAX_INITIAL,
+            rerun_budget: MAX_RERUN,
         };
         if !decisions.is_complete() {
             decisions.exceeded = true;
             return decisions;
         }
         for family in families {
-            Direction::BOTH.into_iter().for_each(|direction| decisions.look(family, direction));
+            Direction::BOTH.into_iter().for_each(|direction| decisions.evaluate(family, direction));
         }
         decisions
     }
 
-    /// Whether it is known what applies to everybody. Where working that out is too much, nothing can be asked.
+    /// Whether the rules of every endpoint are known. Without them no lint can run.
     pub fn is_complete(&self) -> bool {
         self.reach.iter().all(Reach::is_complete)
     }
 
-    fn look(&mut self, family: Family, direction: Direction) {
+    fn evaluate(&mut self, family: Family, direction: Direction) {
         let reach = &self.reach[family as usize];
-        let (mut budget, mut skipped) = (MOST_MEANT, Vec::new());
+        let (mut budget, mut skipped) = (MAX_MATCHED, Vec::new());
         let ends = &self.ends[family as usize];
         let combinations = reach.combinations(direction, ends, &self.cuts, &mut budget, &mut skipped);
         self.exceeded |= !skipped.is_empty();
         self.skipped.extend(skipped);
         for combination in combinations {
-            let meant = reach.meant(&combination, &mut self.cells);
-            let cost = cost(&meant, &self.cells.traffics);
-            if cost > self.unseen {
+            let matched = reach.meant(&combination, &mut self.cells);
+            let cost = cost(&matched, &self.cells.traffics);
+            if cost > self.initial_budget {
                 self.exceeded = true;
-                self.skipped.extend(meant.into_iter().map(|(rule, _)| rule));
+                self.skipped.extend(matched.into_iter().map(|(rule, _)| rule));
                 continue;
             }
-            self.unseen -= cost;
-            let at = u32::try_from(self.met.len()).unwrap_or(u32::MAX);
-            for (rule, _) in meant.into_iter().filter(|(_, about)| *about != Traffics::EMPTY) {
+            self.initial_budget -= cost;
+            let at = u32::try_from(self.combinations.len()).unwrap_or(u32::MAX);
+            for (rule, _) in matched.into_iter().filter(|(_, about)| *about != Traffics::EMPTY) {
                 let facts = self.rules.entry(rule).or_default();
-                facts.met.push(at);
-                facts.is_met |= combination.meeting.is_some();
+                facts.combinations.push(at);
+                facts.has_distinct_ends |= combination.meeting.is_some();
             }
-            let mut decisive = Vec::new();
+            let mut deciding = Vec::new();
             let mut parts = Vec::new();
             let cell = reach.decide(
                 &combination,
                 |_| false,
                 &mut self.cells,
                 |_, rule, about, conditional| {
-                    decisive.extend(rule);
+                    deciding.extend(rule);
                     parts.extend(conditional.then_some(about));
                 },
             );
-            for rule in decisive {
+            for rule in deciding {
                 let facts = self.rules.entry(rule).or_default();
-                facts.decisive = facts.decisive.or(Some(at));
+                facts.deciding = facts.deciding.or(Some(at));
             }
-            let conditional = all_of(&parts, &mut self.cells);
-            let outcome = Outcome { cell, conditional };
-            self.met.push(Met { family, combination, outcome, cost });
+            let conditional = union_of(&parts, &mut self.cells);
+            let outcome = CombinationOutcome { cell, conditional };
+            self.combinations.push(EvaluatedCombination { family, combination, outcome, cost });
         }
     }
 
-    /// Whether a combination may be run again. Who hears that it may not has nothing to report.
+    /// Whether the budget covers deciding a combination again; charges it. A lint that may not has nothing to report.
     pub fn affords(&mut self, at: u32) -> bool {
-        self.left = self.left.saturating_sub(3 * self.met[at as usize].cost);
-        self.exceeded |= self.left == 0;
-        self.left > 0
+        self.rerun_budget = self.rerun_budget.saturating_sub(3 * self.combinations[at as usize].cost);
+        self.exceeded |= self.rerun_budget == 0;
+        self.rerun_budget > 0
     }
 
-    /// Runs a combination without some rules. Tells which rule decides what; `None` where no rule does.
+    /// Decides a combination without some rules. Returns the decider of each part of the traffic, `None` where no rule decides.
     pub fn decide(
         &mut self,
         at: u32,
         without: impl Fn(RuleAt) -> bool,
-    ) -> (Outcome, Vec<(Decider, Option<RuleAt>, TrafficId)>) {
-        let Met { family, combination, .. } = &self.met[at as usize];
+    ) -> (CombinationOutcome, Vec<(Decider, Option<RuleAt>, TrafficId)>) {
+        let EvaluatedCombination { family, combination, .. } = &self.combinations[at as usize];
         let (mut decided, mut parts) = (Vec::new(), Vec::new());
         let cell = self.reach[*family as usize].decide(
             combination,
@@ -226,24 +227,24 @@ impl<'s> Decisions<'s> {
                 parts.extend(conditional.then_some(about));
             },
         );
-        let conditional = all_of(&parts, &mut self.cells);
-        (Outcome { cell, conditional }, decided)
+        let conditional = union_of(&parts, &mut self.cells);
+        (CombinationOutcome { cell, conditional }, decided)
     }
 
-    /// What a rule is about in a combination.
-    pub fn about(&mut self, at: u32, rule: RuleAt) -> TrafficId {
-        let Met { family, combination, .. } = &self.met[at as usize];
-        let meant = self.reach[*family as usize].meant(combination, &mut self.cells);
-        meant.into_iter().find(|(own, _)| *own == rule).map_or(Traffics::EMPTY, |(_, about)| about)
+    /// Returns the traffic that a rule matches in a combination.
+    pub fn matched_traffic(&mut self, at: u32, rule: RuleAt) -> TrafficId {
+        let EvaluatedCombination { family, combination, .. } = &self.combinations[at as usize];
+        let matched = self.reach[*family as usize].meant(combination, &mut self.cells);
+        matched.into_iter().find(|(own, _)| *own == rule).map_or(Traffics::EMPTY, |(_, about)| about)
     }
 
-    /// A rule's policy, and the rule.
+    /// Returns a rule with its policy.
     pub fn rule(&self, at: RuleAt) -> (&'s Policy, &'s Rule) {
         let policy = &self.snapshot.policies()[at.policy];
         (policy, &policy.rules[at.rule])
     }
 
-    /// Where a rule stands in the pipeline; `None` when nobody can say.
+    /// Returns the stage of a rule; `None` when its tier does not exist.
     pub fn stage(&self, at: RuleAt) -> Option<Stage> {
         match self.snapshot.policies()[at.policy].placement {
             Placement::Union => Some(Stage::NetworkPolicy),
@@ -251,63 +252,63 @@ impl<'s> Decisions<'s> {
         }
     }
 
-    /// Whether a rule does what it says, and all that it is about is known here.
-    pub fn is_plain(&self, at: RuleAt) -> bool {
+    /// Whether the analysis covers everything that a rule matches.
+    pub fn is_fully_modelled(&self, at: RuleAt) -> bool {
         let (policy, rule) = self.rule(at);
         let beyond = |peer: &Peer| matches!(peer, Peer::Service(_) | Peer::Names(_));
         let peers_known = match &rule.peers {
             Peers::Any => true,
             Peers::Of(peers) => !peers.iter().any(beyond),
         };
-        self.is_read(at)
+        self.is_resolved(at)
             && !self.skipped.contains(&at)
             && policy.unreadable.is_none()
             && peers_known
             && !rule.subjects.iter().any(|subject| matches!(subject, Subject::Service(_)))
     }
 
-    /// Whether a rule does what it says: it can be read, and has its place.
-    pub fn is_read(&self, at: RuleAt) -> bool {
+    /// Whether a rule can be parsed and has a stage, so that it does not fail closed.
+    pub fn is_resolved(&self, at: RuleAt) -> bool {
         self.stage(at).is_some() && resolve::unknown(self.rule(at).1, &self.context.snapshot).is_none()
     }
 
-    /// Whether a rule can be taken out by whoever wrote it: it is the only one of its place in a policy of its own.
-    pub fn is_by_itself(&self, at: RuleAt) -> bool {
-        // What Thorium's policies say is said in every group that has them.
+    /// Whether a rule can be removed alone: the written rule was lowered to this one only.
+    pub fn is_standalone(&self, at: RuleAt) -> bool {
+        // A Thorium policy is lowered once for every group that has it.
         !self.parts.contains(&at) && self.rule(at).0.object.dialect != Dialect::Thorium
     }
 
-    /// A connection of a combination that carries some of this traffic, in words; from or to outside, if asked for.
+    /// Describes an example connection of a combination with some of this traffic, from or to outside if so requested.
     pub fn flow(&self, at: u32, about: TrafficId, outside: bool) -> Option<String> {
-        let combination = &self.met[at as usize].combination;
+        let combination = &self.combinations[at as usize].combination;
         let meeting = if outside { combination.outside? } else { combination.meeting? };
         self.flow_of(combination.direction, &meeting, about)
     }
 
-    /// The connection of two who meet that carries some of this traffic, in words.
+    /// Describes the connection between two endpoints with some of this traffic.
     pub fn flow_of(&self, direction: Direction, meeting: &Meeting, about: TrafficId) -> Option<String> {
         let traffic = self.cells.traffics.space().sample(self.cells.traffics.set(about))?;
         let (source, destination) = match direction {
             Direction::Egress => (meeting.own.1, meeting.other.1),
             Direction::Ingress => (meeting.other.1, meeting.own.1),
         };
-        // Names stand for the first addresses of a family that both have: where others are meant, only these say so.
+        // Names stand for the first addresses of a family that both have; other addresses are printed themselves.
         let [from, to] = [source, destination].map(|end| (end.who, None));
         let usual = self.snapshot.flow(from, to, traffic);
         let name = |meant: Party, usual: Party| match (meant.address, usual.address) {
             (Some(meant), Some(usual)) if meant != usual => meant.to_string(),
-            // As it is written in a question, so that it can be asked.
+            // In the syntax of flow patterns, so that it can be passed to `explain`.
             _ => self.snapshot.describe(meant).replacen("node ", "node:", 1),
         };
         let (source, destination) = (name(source, usual.source), name(destination, usual.destination));
         Some(format!("{source} -> {destination} {traffic}"))
     }
 
-    /// A connection of a combination that carries some of this traffic and that the other side lets through, in words.
+    /// Describes an example connection of a combination with some of this traffic that the other side allows too.
     pub fn open_flow(&mut self, at: u32, about: TrafficId) -> Option<String> {
-        let Met { family, combination, .. } = &self.met[at as usize];
+        let EvaluatedCombination { family, combination, .. } = &self.combinations[at as usize];
         let (reach, direction) = (&self.reach[*family as usize], combination.direction);
-        let meetings = reach.meetings(combination, &self.ends[*family as usize]).take(MOST_TRIED);
+        let meetings = reach.meetings(combination, &self.ends[*family as usize]).take(MAX_PAIRS);
         let open = meetings.into_iter().find_map(|meeting| {
             let cell = reach.other_side(direction, &meeting);
             let through = self.cells.get(cell).allow;
@@ -318,30 +319,30 @@ impl<'s> Decisions<'s> {
         self.flow_of(direction, &meeting, open)
     }
 
-    /// `ingress rule 0 (no-ssh) of AdminNetworkPolicy base`.
+    /// Returns the name of a rule for messages: `ingress rule 0 (no-ssh) of AdminNetworkPolicy base`.
     pub fn name(&self, at: RuleAt) -> String {
         let (policy, rule) = self.rule(at);
         let name = rule.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
         format!("{} rule {}{name} of {}", rule.direction, rule.index, policy.object)
     }
 
-    /// Several policies by name, and where they are written.
+    /// Returns the names of policies, and their locations.
     pub fn names_of_policies(&self, policies: &[usize]) -> (String, String) {
         let all = policies.iter().map(|at| &self.snapshot.policies()[*at].object);
-        let place =
+        let location =
             |object: &Object| object.at.as_ref().map_or("not in the input".into(), ToString::to_string);
-        let more = if policies.len() > MOST_NAMED { ", …" } else { "" };
+        let more = if policies.len() > MAX_NAMED { ", …" } else { "" };
         let join = |texts: Vec<String>| format!("{}{more}", texts.join(", "));
-        let named = all.clone().take(MOST_NAMED);
+        let named = all.clone().take(MAX_NAMED);
         (
             join(named.clone().map(|object| object.to_string()).collect()),
-            join(named.map(|object| place(object)).collect()),
+            join(named.map(|object| location(object)).collect()),
         )
     }
 
-    /// Several rules by name, and where they are written.
+    /// Returns the names of rules, and their locations.
     pub fn names(&self, rules: &BTreeSet<RuleAt>) -> (String, String) {
-        let listed = |texts: Vec<String>| match rules.len().saturating_sub(MOST_NAMED) {
+        let listed = |texts: Vec<String>| match rules.len().saturating_sub(MAX_NAMED) {
             0 => match texts.split_last() {
                 Some((last, [])) => last.clone(),
                 Some((last, others)) => format!("{} and {last}", others.join(", ")),
@@ -349,15 +350,15 @@ impl<'s> Decisions<'s> {
             },
             more => format!("{} and {more} more", texts.join(", ")),
         };
-        let names = rules.iter().take(MOST_NAMED).map(|at| self.name(*at)).collect();
-        let place = |at: &RuleAt| {
+        let names = rules.iter().take(MAX_NAMED).map(|at| self.name(*at)).collect();
+        let location = |at: &RuleAt| {
             let (policy, rule) = self.rule(*at);
             rule.at
                 .as_ref()
                 .or(policy.object.at.as_ref())
                 .map_or("not in the input".into(), ToString::to_string)
         };
-        (listed(names), listed(rules.iter().take(MOST_NAMED).map(place).collect()))
+        (listed(names), listed(rules.iter().take(MAX_NAMED).map(location).collect()))
     }
 }
 
@@ -375,8 +376,8 @@ fn parts(snapshot: &Snapshot) -> BTreeSet<RuleAt> {
     parts
 }
 
-/// What running rules costs: what is left undecided, and what is allowed, has a piece more for each piece of each that is
-/// different from those before.
+/// Returns the cost of deciding rules, in intervals: every distinct traffic set adds its intervals to the undecided and the
+/// allowed traffic that later rules work on.
 fn cost(rules: &[(RuleAt, TrafficId)], traffics: &Traffics) -> usize {
     let (mut pieces, mut seen) = (0, HashSet::new());
     let each = rules.iter().map(|(_, about)| {
@@ -389,17 +390,17 @@ fn cost(rules: &[(RuleAt, TrafficId)], traffics: &Traffics) -> usize {
     1 + each.sum::<usize>()
 }
 
-fn all_of(parts: &[TrafficId], cells: &mut Cells) -> TrafficId {
+fn union_of(parts: &[TrafficId], cells: &mut Cells) -> TrafficId {
     parts.iter().fold(Traffics::EMPTY, |all, part| cells.traffics.union(all, *part))
 }
 
-/// Whether the two would do opposite things.
+/// Whether one action allows and the other refuses.
 pub(super) fn are_opposite(one: Action, other: Action) -> bool {
     let refuses = |action| matches!(action, Action::Deny | Action::Reject);
     one == Action::Allow && refuses(other) || refuses(one) && other == Action::Allow
 }
 
-/// Says that not everything was looked at. The last of the lints: it is about them.
+/// Reports that a limit was reached. Runs last, because every lint can reach one.
 pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) {
     let written = |policy: &&Policy| policy.object.at.is_some();
     if let Some(policy) = decisions.snapshot.policies().iter().find(written).filter(|_| decisions.exceeded) {

@@ -1,4 +1,4 @@
-//! Pass rules with nothing behind them.
+//! Lint for Pass rules without a later rule that decides.
 
 use palisade_analysis::reach::traffics::Traffics;
 use palisade_analysis::reach::{Decider, RuleAt};
@@ -7,9 +7,9 @@ use palisade_model::policy::Action;
 use palisade_model::snapshot::Stage;
 
 use super::about_rule;
-use super::decisions::{Decisions, Facts};
+use super::rule_decisions::{Decisions, RuleUsage};
 
-/// The code.
+/// A Pass rule whose connections no later stage decides.
 pub static LEADS_NOWHERE: Code = Code {
     id: "L0125",
     severity: Severity::Warning,
@@ -18,27 +18,27 @@ pub static LEADS_NOWHERE: Code = Code {
 };
 
 pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) {
-    let passes = |at: &RuleAt, facts: &Facts| {
-        facts.decisive.is_some()
-            && facts.is_met
+    let passes = |at: &RuleAt, facts: &RuleUsage| {
+        facts.deciding.is_some()
+            && facts.has_distinct_ends
             && decisions.rule(*at).1.action == Action::Pass
-            && decisions.is_plain(*at)
-            && decisions.is_by_itself(*at)
+            && decisions.is_fully_modelled(*at)
+            && decisions.is_standalone(*at)
     };
     let all = decisions.rules.iter().filter(|(at, facts)| passes(at, facts));
-    let all: Vec<(RuleAt, Vec<u32>)> = all.map(|(at, facts)| (*at, facts.met.clone())).collect();
-    for (at, places) in all {
+    let all: Vec<(RuleAt, Vec<u32>)> = all.map(|(at, facts)| (*at, facts.combinations.clone())).collect();
+    for (at, combinations) in all {
         let mut example = None;
-        let leads_somewhere = places.into_iter().any(|place| {
-            if !decisions.affords(place) {
+        let leads_somewhere = combinations.into_iter().any(|combination| {
+            if !decisions.affords(combination) {
                 return true;
             }
-            let (_, decided) = decisions.decide(place, |_| false);
+            let (_, decided) = decisions.decide(combination, |_| false);
             let own = decided.iter().position(|(_, rule, _)| *rule == Some(at));
             let Some(own) = own else { return false };
             let passed = decided[own].2;
             if example.is_none() {
-                example = decisions.open_flow(place, passed);
+                example = decisions.open_flow(combination, passed);
             }
             decided[own + 1..].iter().any(|(decider, rule, part)| {
                 let behind = match (decider, rule) {
@@ -46,7 +46,7 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
                     (Decider::Nobody, _) | (_, None) => false,
                     (_, Some(rule)) => decisions.stage(*rule).is_none_or(|stage| stage > Stage::Tiers),
                 };
-                // In the stage of the rule itself, nobody else decides about what it passed.
+                // Passed traffic leaves the stage of the rule.
                 let same = rule.is_some_and(|rule| decisions.stage(rule) == decisions.stage(at));
                 behind && !same && decisions.cells.traffics.intersection(*part, passed) != Traffics::EMPTY
             })

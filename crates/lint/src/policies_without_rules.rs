@@ -1,4 +1,4 @@
-//! Policies of tiers without any rule: they do nothing.
+//! Lint for policies of tiers without rules, which have no effect.
 
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::policy::Placement;
@@ -6,7 +6,7 @@ use palisade_model::snapshot::Snapshot;
 
 use super::about;
 
-/// The code.
+/// A policy of a tier without rules.
 pub static NO_RULES: Code = Code {
     id: "L0128",
     severity: Severity::Note,

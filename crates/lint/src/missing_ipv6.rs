@@ -1,4 +1,4 @@
-//! Rules for all of IPv4 that forget IPv6.
+//! Lint for rules with all of IPv4 and none of IPv6.
 
 use palisade_model::address::Family;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
@@ -7,7 +7,7 @@ use palisade_model::snapshot::Snapshot;
 
 use super::about_rule;
 
-/// The code.
+/// A rule with `0.0.0.0/0` and without `::/0`.
 pub static ONE_FAMILY: Code = Code {
     id: "L0105",
     severity: Severity::Warning,
@@ -17,11 +17,11 @@ pub static ONE_FAMILY: Code = Code {
 
 pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     for policy in snapshot.policies() {
-        for rule in policy.rules.iter().filter(|rule| whole(rule, Family::V4)) {
+        for rule in policy.rules.iter().filter(|rule| has_whole_family(rule, Family::V4)) {
             // The other family may well have a rule of its own.
             let beside =
                 policy.rules.iter().filter(|r| r.direction == rule.direction && r.action == rule.action);
-            if beside.into_iter().any(|rule| whole(rule, Family::V6)) {
+            if beside.into_iter().any(|rule| has_whole_family(rule, Family::V6)) {
                 continue;
             }
             let effect = match rule.action {
@@ -35,8 +35,8 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Whether a rule names every address of a family.
-fn whole(rule: &Rule, family: Family) -> bool {
+/// Whether a peer of the rule is a block of every address of a family.
+fn has_whole_family(rule: &Rule, family: Family) -> bool {
     let all = |peer: &Peer| match peer {
         Peer::Addresses(block) => block.family() == family && block.cidr().prefix_len() == 0,
         _ => false,

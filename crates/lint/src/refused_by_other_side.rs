@@ -1,7 +1,7 @@
-//! Rules that allow what the other side refuses.
+//! Lint for allowing rules whose connections the other side refuses.
 //!
-//! A connection needs both ends: the egress of its source and the ingress of its destination. Looked at is every pair of
-//! classes that the rule is about, so that what is said is exact for the pods there are.
+//! A connection needs the egress of its source and the ingress of its destination. Every pair of classes that the rule
+//! matches is checked, so that the finding is exact for the existing pods.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +12,9 @@ use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::policy::{Action, Direction};
 
 use super::about_rule;
-use super::decisions::Decisions;
+use super::rule_decisions::Decisions;
 
-/// The code.
+/// A rule that allows only connections that the other side refuses.
 pub static REFUSED: Code = Code {
     id: "L0129",
     severity: Severity::Note,
@@ -22,11 +22,11 @@ pub static REFUSED: Code = Code {
     explanation: "A connection is let through when the egress of its source and the ingress of its destination both allow it. This rule allows some, and for the pods there are the other end refuses every one of them: no connection ever uses the rule. The message names a connection, and what refuses it at the other end: a rule, or the policies that isolate the pod and do not allow it. Allow it there too, or remove the rule.",
 };
 
-/// Pairs of classes that are looked at, in all.
-const MOST_PAIRS: usize = 4_000_000;
+/// Maximum number of pairs of classes that are checked, in all.
+const MAX_PAIRS: usize = 4_000_000;
 
-/// What of a rule nobody can use.
-struct Useless {
+/// Connections that a rule allows and the other side refuses.
+struct RefusedConnections {
     family: usize,
     direction: Direction,
     meeting: Meeting,
@@ -34,22 +34,24 @@ struct Useless {
 }
 
 pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) {
-    let mut left = MOST_PAIRS;
+    let mut left = MAX_PAIRS;
     let allows = |at: &RuleAt| {
         decisions.rule(*at).1.action == Action::Allow
-            && decisions.is_plain(*at)
-            && decisions.is_by_itself(*at)
+            && decisions.is_fully_modelled(*at)
+            && decisions.is_standalone(*at)
             && !decisions.reported.contains(at)
     };
-    let all =
-        decisions.rules.iter().filter(|(at, facts)| facts.decisive.is_some() && facts.is_met && allows(at));
-    let all: Vec<(RuleAt, Vec<u32>)> = all.map(|(at, facts)| (*at, facts.met.clone())).collect();
+    let all = decisions
+        .rules
+        .iter()
+        .filter(|(at, facts)| facts.deciding.is_some() && facts.has_distinct_ends && allows(at));
+    let all: Vec<(RuleAt, Vec<u32>)> = all.map(|(at, facts)| (*at, facts.combinations.clone())).collect();
     for (at, places) in all {
-        let Some(useless) = useless(decisions, at, places, &mut left) else { continue };
-        let Some(flow) = decisions.flow_of(useless.direction, &useless.meeting, useless.about) else {
+        let Some(refused) = refused(decisions, at, places, &mut left) else { continue };
+        let Some(flow) = decisions.flow_of(refused.direction, &refused.meeting, refused.about) else {
             continue;
         };
-        let (side, by, places) = refuser(decisions, &useless);
+        let (side, by, places) = refuser(decisions, &refused);
         let (policy, rule) = decisions.rule(at);
         let message = format!(
             "all that the rule allows is refused at the other end, for the pods there are: {flow} by {side} {by}",
@@ -60,19 +62,25 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
     decisions.exceeded |= left == 0;
 }
 
-/// What a rule allows, where the other side refuses all of it; `None` where it lets some of it through, or nobody looked.
-fn useless(decisions: &mut Decisions<'_>, at: RuleAt, places: Vec<u32>, left: &mut usize) -> Option<Useless> {
+/// Returns connections that a rule allows, where the other side refuses all; `None` where it allows some, or a limit was
+/// reached.
+fn refused(
+    decisions: &mut Decisions<'_>,
+    at: RuleAt,
+    places: Vec<u32>,
+    left: &mut usize,
+) -> Option<RefusedConnections> {
     let mut first = None;
-    for place in places {
-        if !decisions.affords(place) {
+    for combination in places {
+        if !decisions.affords(combination) {
             return None;
         }
-        let (_, decided) = decisions.decide(place, |_| false);
+        let (_, decided) = decisions.decide(combination, |_| false);
         let allowed = |(decider, rule, _): &&(Decider, Option<RuleAt>, TrafficId)| {
             *rule == Some(at) && matches!(decider, Decider::Rule(_, Action::Allow))
         };
         let Some((_, _, about)) = decided.iter().find(allowed).copied() else { continue };
-        let met = &decisions.met[place as usize];
+        let met = &decisions.combinations[combination as usize];
         let (family, direction) = (met.family as usize, met.combination.direction);
         let reach = &decisions.reach[family];
         let other = if direction == Direction::Egress { Direction::Ingress } else { Direction::Egress };
@@ -93,15 +101,15 @@ fn useless(decisions: &mut Decisions<'_>, at: RuleAt, places: Vec<u32>, left: &m
             if decisions.cells.traffics.intersection(through, about) != Traffics::EMPTY {
                 return None;
             }
-            first = first.or(Some(Useless { family, direction, meeting, about }));
+            first = first.or(Some(RefusedConnections { family, direction, meeting, about }));
         }
     }
     first
 }
 
-/// Which side refuses, who, and where that is written.
-fn refuser(decisions: &mut Decisions<'_>, useless: &Useless) -> (String, String, String) {
-    let Useless { family, direction, meeting, about } = useless;
+/// Returns the side that refuses, the rule or the policies that do so, and their locations.
+fn refuser(decisions: &mut Decisions<'_>, refused: &RefusedConnections) -> (String, String, String) {
+    let RefusedConnections { family, direction, meeting, about } = refused;
     let other = match direction {
         Direction::Egress => Direction::Ingress,
         Direction::Ingress => Direction::Egress,
@@ -124,8 +132,8 @@ fn refuser(decisions: &mut Decisions<'_>, useless: &Useless) -> (String, String,
     });
     match refuses.and_then(|reason| reason.rule) {
         Some(rule) => {
-            let (name, place) = decisions.names(&BTreeSet::from([rule]));
-            (side, name, place)
+            let (name, combination) = decisions.names(&BTreeSet::from([rule]));
+            (side, name, combination)
         }
         None => {
             let by = reach.isolated_by(other, meeting.other.0);

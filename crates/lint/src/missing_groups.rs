@@ -1,4 +1,4 @@
-//! Groups that are not there, and groups that reach further than the policy that names them.
+//! Lint for missing groups, and for groups with pods outside the namespace of the policy.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use palisade_model::snapshot::Snapshot;
 
 use super::{about, about_rule, pods};
 
-/// Missing.
+/// The group does not exist.
 pub static MISSING_GROUP: Code = Code {
     id: "L0111",
     severity: Severity::Error,
@@ -21,7 +21,7 @@ pub static MISSING_GROUP: Code = Code {
     explanation: "A group that does not exist has no members, in `appliedTo`, `from` and `to`, whatever the action: a Drop rule towards it drops nothing, a policy applied to it applies to no pod. Antrea accepts the policy, because the group may be created later, and evaluates it in the same way until then. A ClusterNetworkPolicy names ClusterGroups, a NetworkPolicy Groups of its own namespace.",
 };
 
-/// Too far.
+/// The group of a namespaced policy selects pods of other namespaces.
 pub static GROUP_REACHES_OUT: Code = Code {
     id: "L0112",
     severity: Severity::Warning,
@@ -29,8 +29,8 @@ pub static GROUP_REACHES_OUT: Code = Code {
     explanation: "A NetworkPolicy is about pods of its own namespace. Antrea does not realise a policy whose group selects others (its status says `Realizable: False`), so that in the cluster it protects nobody; Palisade applies it to the members in its own namespace. Take `namespaceSelector` out of the group.",
 };
 
-/// As many names are guessed at; each takes a look at all groups.
-const MOST_GUESSES: usize = 50;
+/// Maximum number of suggestions; each compares with all groups.
+const MAX_GUESSES: usize = 50;
 
 pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     let context = Context { snapshot, options: Options::default() };
@@ -43,7 +43,7 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
                 if let Subject::Group { group, within } = subject
                     && subjects.insert(group)
                 {
-                    applied(&context, policy, rule, group, within.as_deref(), found);
+                    check_subject(&context, policy, rule, group, within.as_deref(), found);
                 }
             }
             let Peers::Of(peers) = &rule.peers else { continue };
@@ -54,15 +54,15 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
                 {
                     let message = format!("group {group} does not exist: it has no members");
                     let diagnostic = about_rule(&MISSING_GROUP, policy, rule, list, message);
-                    let guess = found.len() - first < MOST_GUESSES;
-                    found.push(if guess { helped(snapshot, group, diagnostic) } else { diagnostic });
+                    let guess = found.len() - first < MAX_GUESSES;
+                    found.push(if guess { with_suggestion(snapshot, group, diagnostic) } else { diagnostic });
                 }
             }
         }
     }
 }
 
-fn applied(
+fn check_subject(
     context: &Context<'_>,
     policy: &Policy,
     rule: &Rule,
@@ -78,7 +78,7 @@ fn applied(
     };
     if !snapshot.has_group(group) {
         let message = format!("group {group} does not exist: it has no members");
-        found.push(helped(snapshot, group, about(&MISSING_GROUP, message)));
+        found.push(with_suggestion(snapshot, group, about(&MISSING_GROUP, message)));
     }
     if let (Ok(members), Some(namespace)) = (snapshot.group(group), within) {
         let outside = |pod: &usize| {
@@ -98,7 +98,7 @@ fn applied(
     }
 }
 
-fn helped(snapshot: &Snapshot, group: &GroupName, mut diagnostic: Diagnostic) -> Diagnostic {
+fn with_suggestion(snapshot: &Snapshot, group: &GroupName, mut diagnostic: Diagnostic) -> Diagnostic {
     let beside = snapshot.groups().filter(|other| other.namespace == group.namespace);
     let near = nearest(&group.name, beside.map(|other| other.name.as_str()));
     let other_scope = snapshot.groups().find(|other| other.name == group.name);

@@ -1,4 +1,4 @@
-//! Rules that never decide anything, because others always come first.
+//! Lint for unreachable rules: those whose connections are all decided by earlier rules.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use palisade_model::policy::{Action, Placement};
 use palisade_model::snapshot::Stage;
 
 use super::about_rule;
-use super::decisions::{Decisions, are_opposite};
-use super::forever::Forever;
+use super::rule_decisions::{Decisions, are_opposite};
+use super::unreachable_in_space::UnreachabilityProver;
 
-/// Dead.
+/// A rule that never decides.
 pub static SHADOWED: Code = Code {
     id: "L0118",
     severity: Severity::Warning,
@@ -20,7 +20,7 @@ pub static SHADOWED: Code = Code {
     explanation: "The rule applies to pods and is about connections of theirs, and for every one of them a rule that comes earlier decides: one before it in its policy, of a policy with precedence, of an earlier tier. Taking the rule out changes nothing. The message names the rules that come first, and says for whom that was found: for the pods there are (a new pod or label may change it), or for all pods there could be, whatever their labels and addresses, in the namespaces there are, with the labels that these have now, and in namespaces to come with any. Move the rule before those, narrow them, or remove it.\n\nA baseline rule that only NetworkPolicies come before is not reported: it is there for pods that have none.",
 };
 
-/// Dead, and the opposite happens.
+/// A rule that never decides, because earlier rules do the opposite.
 pub static CONTRADICTED: Code = Code {
     id: "L0119",
     severity: Severity::Warning,
@@ -28,66 +28,68 @@ pub static CONTRADICTED: Code = Code {
     explanation: "Everything the rule allows is refused, or everything it refuses is allowed, by rules that come earlier in the pipeline: the tiers of admins (AdminNetworkPolicy, ClusterNetworkPolicy, Antrea) come before NetworkPolicies, and these before the baseline. Whoever wrote the rule believes something else about the cluster than what holds. The message names the rules that decide, and a connection. Agree with who wrote them, or remove the rule.",
 };
 
-/// Who comes before a rule.
+/// Rules that decide all connections of an unreachable one.
 #[derive(Default)]
-struct Takers {
+struct ShadowingRules {
     rules: BTreeSet<RuleAt>,
     actions: BTreeSet<Action>,
-    /// Whether NetworkPolicies decide about some of it, or nobody looked.
+    /// Whether NetworkPolicies decide some connections, or the budget did not cover all.
     policies: bool,
 }
 
 pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) {
-    let mut forever = Forever::new(decisions);
+    let mut prover = UnreachabilityProver::new(decisions);
     let policies = decisions.snapshot.policies();
     let all = (0..)
         .zip(policies)
         .flat_map(|(policy, written)| (0..written.rules.len()).map(move |rule| RuleAt { policy, rule }));
     for at in all.collect::<Vec<RuleAt>>() {
         let facts = decisions.rules.get(&at);
-        let (is_met, decides) =
-            facts.map_or((false, false), |facts| (facts.is_met, facts.decisive.is_some()));
-        if decides || !decisions.is_plain(at) || !decisions.is_by_itself(at) {
+        let (has_distinct_ends, decides) =
+            facts.map_or((false, false), |facts| (facts.has_distinct_ends, facts.deciding.is_some()));
+        if decides || !decisions.is_fully_modelled(at) || !decisions.is_standalone(at) {
             continue;
         }
-        let (takers, example) = match is_met {
-            true => takers(decisions, at),
-            false => (Takers::default(), None),
+        let (shadowing, example) = match has_distinct_ends {
+            true => shadowing(decisions, at),
+            false => (ShadowingRules::default(), None),
         };
-        if is_met && (takers.policies || !takers.rules.iter().all(|taker| decisions.is_read(*taker))) {
+        if has_distinct_ends
+            && (shadowing.policies || !shadowing.rules.iter().all(|rule| decisions.is_resolved(*rule)))
+        {
             continue;
         }
-        let ever = forever.takers(decisions, at);
-        match (is_met && !takers.rules.is_empty(), ever) {
+        let ever = prover.shadowed_by(decisions, at);
+        match (has_distinct_ends && !shadowing.rules.is_empty(), ever) {
             (true, ever) => {
-                decisions.idle.insert(at);
-                found.push(report(decisions, at, &takers, ever.is_some(), example));
+                decisions.unreachable.insert(at);
+                found.push(report(decisions, at, &shadowing, ever.is_some(), example));
             }
-            (false, Some(rules)) if !is_met => {
-                let actions = rules.iter().map(|taker| decisions.rule(*taker).1.action).collect();
-                decisions.idle.insert(at);
-                let takers = Takers { rules, actions, policies: false };
-                found.push(report(decisions, at, &takers, true, None));
+            (false, Some(rules)) if !has_distinct_ends => {
+                let actions = rules.iter().map(|rule| decisions.rule(*rule).1.action).collect();
+                decisions.unreachable.insert(at);
+                let shadowing = ShadowingRules { rules, actions, policies: false };
+                found.push(report(decisions, at, &shadowing, true, None));
             }
             _ => {}
         }
     }
-    decisions.reported.extend(decisions.idle.iter().copied());
-    decisions.exceeded |= forever.exceeded;
+    decisions.reported.extend(decisions.unreachable.iter().copied());
+    decisions.exceeded |= prover.exceeded;
 }
 
-/// Who decides about what a rule is about, and a connection of it.
-fn takers(decisions: &mut Decisions<'_>, at: RuleAt) -> (Takers, Option<String>) {
-    let mut takers = Takers::default();
+/// Returns the rules that decide the connections of a rule, and an example.
+fn shadowing(decisions: &mut Decisions<'_>, at: RuleAt) -> (ShadowingRules, Option<String>) {
+    let mut shadowing = ShadowingRules::default();
     let mut example = None;
-    let places = decisions.rules.get(&at).map(|facts| facts.met.clone()).unwrap_or_default();
-    for place in places {
-        if !decisions.affords(place) {
-            takers.policies = true;
+    let places = decisions.rules.get(&at).map(|facts| facts.combinations.clone()).unwrap_or_default();
+    for combination in places {
+        if !decisions.affords(combination) {
+            shadowing.policies = true;
             break;
         }
-        let about = decisions.about(place, at);
-        let (_, decided) = decisions.decide(place, |_| false);
+        let about = decisions.matched_traffic(combination, at);
+        let (_, decided) = decisions.decide(combination, |_| false);
         let mut left = about;
         for (decider, rule, part) in decided {
             let taken = decisions.cells.traffics.intersection(part, left);
@@ -96,40 +98,40 @@ fn takers(decisions: &mut Decisions<'_>, at: RuleAt) -> (Takers, Option<String>)
             }
             match (decider, rule) {
                 (Decider::Rule(_, action), Some(rule)) => {
-                    // Whoever only passes it on has not taken it from the stages behind.
+                    // A rule that passes leaves the connection to later stages.
                     let passed_on = action == Action::Pass && decisions.stage(at) != decisions.stage(rule);
-                    takers.policies |= decisions.stage(rule) == Some(Stage::NetworkPolicy);
+                    shadowing.policies |= decisions.stage(rule) == Some(Stage::NetworkPolicy);
                     if !passed_on {
-                        takers.rules.insert(rule);
-                        takers.actions.insert(action);
+                        shadowing.rules.insert(rule);
+                        shadowing.actions.insert(action);
                         left = decisions.cells.traffics.difference(left, taken);
                     }
                 }
-                // Either NetworkPolicies, or a rule that opens nothing because nothing is closed.
-                _ => takers.policies = true,
+                // NetworkPolicies, or an allowing one of pods that are not isolated.
+                _ => shadowing.policies = true,
             }
         }
         if example.is_none() {
-            example = decisions.flow(place, about, false);
+            example = decisions.flow(combination, about, false);
         }
     }
-    (takers, example)
+    (shadowing, example)
 }
 
 fn report(
     decisions: &Decisions<'_>,
     at: RuleAt,
-    takers: &Takers,
+    shadowing: &ShadowingRules,
     ever: bool,
     example: Option<String>,
 ) -> Diagnostic {
     let (policy, rule) = decisions.rule(at);
     let action = rule.action;
-    let (names, places) = decisions.names(&takers.rules);
+    let (names, places) = decisions.names(&shadowing.rules);
     let scope = if ever { "whatever pods there are" } else { "for the pods there are" };
-    let first = if takers.rules.len() == 1 { "comes" } else { "come" };
+    let first = if shadowing.rules.len() == 1 { "comes" } else { "come" };
     let opposite =
-        !takers.actions.is_empty() && takers.actions.iter().all(|taker| are_opposite(action, *taker));
+        !shadowing.actions.is_empty() && shadowing.actions.iter().all(|rule| are_opposite(action, *rule));
     let example = example.map(|flow| format!(", e.g. {flow}")).unwrap_or_default();
     let (code, message) = match (opposite, action) {
         (true, Action::Allow) => {

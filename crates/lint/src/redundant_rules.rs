@@ -1,8 +1,8 @@
-//! Rules and policies that change nothing, because others say the same.
+//! Lint for redundant rules and policies: without them every verdict is the same.
 //!
-//! Taken out one after the other, the last first, so that of two that say the same only one is reported, and all that is
-//! reported can be taken out at once. A rule counts as covered only by rules of its own stage that do the same: an admin's
-//! Deny is not superfluous because some NetworkPolicy denies today, too.
+//! Rules are removed one after the other, the last first, so that of two equivalent ones one is reported, and all reported
+//! ones can be removed together. A rule is covered only by rules of its own stage with the same action: an admin's Deny is
+//! not redundant because some NetworkPolicy denies today, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +16,11 @@ use palisade_model::policy::{
 };
 use palisade_model::snapshot::Stage;
 
-use super::decisions::Decisions;
-use super::includes::{includes, is_absolute};
-use super::{about, about_rule, pods_under};
+use super::rule_decisions::Decisions;
+use super::rule_inclusion::{includes, is_absolute};
+use super::{about, about_rule, pods_of_subject};
 
-/// A rule.
+/// A rule that other rules cover.
 pub static REDUNDANT_RULE: Code = Code {
     id: "L0120",
     severity: Severity::Note,
@@ -28,7 +28,7 @@ pub static REDUNDANT_RULE: Code = Code {
     explanation: "The rule decides about connections, and without it every one of them would get the same answer from other rules of the same stage, which are named: a NetworkPolicy allows what another allows already, a rule of a tier is followed by one that does the same. Taking it out changes nothing for the pods there are; so does taking out all that are reported at once. Or no other rule is needed: a baseline rule allows what no later one refuses, and would be allowed at the end anyway; a rule of the tiers passes what no later one of them is about, and what no rule matches is passed on, too. It may still be there for pods to come.\n\nRules that log, or that have conditions on layer 7, are not reported: they do more than decide.",
 };
 
-/// A policy.
+/// A policy that other policies cover.
 pub static REDUNDANT_POLICY: Code = Code {
     id: "L0121",
     severity: Severity::Warning,
@@ -36,42 +36,42 @@ pub static REDUNDANT_POLICY: Code = Code {
     explanation: "Whatever the policy allows, others allow already for the pods there are, and every pod it isolates, now or later, whatever its labels, is isolated by another policy. Without it nothing changes: it is a copy, or others have grown over it. The message says for whom: whatever pods there are, where each of its rules is included in another, or only for the pods there are (a pod with other labels may need it). What covers it is named. A default deny is not reported because other policies isolate its pods, too: only another default deny makes it superfluous.",
 };
 
-/// As many pods are asked about their isolation, in all.
-const MOST_ASKED: usize = 2_000_000;
-/// As many steps may one question to the solver take.
-const MOST_STEPS: u64 = 200_000;
-/// Other policies that may isolate the same pods; more are not compared.
-const MOST_OTHERS: usize = 128;
+/// Maximum number of checks whether a policy isolates a pod, in all.
+const MAX_POD_CHECKS: usize = 2_000_000;
+/// Maximum number of steps of one query to the solver.
+const MAX_STEPS: u64 = 200_000;
+/// Maximum number of other policies that may isolate the same pods; more are not compared.
+const MAX_OTHERS: usize = 128;
 
-/// What makes a rule superfluous.
+/// What makes a rule redundant.
 #[derive(Default)]
-struct Covers {
+struct Coverage {
     rules: BTreeSet<RuleAt>,
-    /// Whether for some of it no rule is needed: where nobody decides, the same happens.
-    by_the_end: bool,
+    /// Whether the default verdict of the stage covers some of its traffic.
+    by_default: bool,
 }
 
-/// What was taken out so far.
-struct Search {
+/// State of the search: what was removed so far.
+struct RedundancySearch {
     removed: BTreeSet<RuleAt>,
-    /// Policies that were taken out as a whole.
-    gone: BTreeSet<usize>,
-    asked: usize,
+    /// Policies that were removed as a whole.
+    removed_policies: BTreeSet<usize>,
+    budget: usize,
     space: Option<Space>,
-    /// The directions in which some rule is about what goes through a service.
+    /// Directions in which some rule matches connections through a service.
     services: BTreeSet<Direction>,
-    /// The union policies of a namespace that isolate, by direction; those of none are about more than one.
-    homes: BTreeMap<(Direction, Option<String>), Vec<usize>>,
+    /// Union policies that isolate, by direction and namespace; `None` for those of several namespaces.
+    isolating: BTreeMap<(Direction, Option<String>), Vec<usize>>,
 }
 
 pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) {
-    let mut search = Search::new(decisions);
+    let mut search = RedundancySearch::new(decisions);
     let snapshot = decisions.snapshot;
     for stage in [Stage::Tiers, Stage::Baseline] {
         for ranked in snapshot.rules_of(stage).iter().rev() {
             let at = RuleAt { policy: ranked.policy, rule: ranked.rule };
-            if let Some(covers) = search.take_out(decisions, at) {
-                found.push(superfluous(decisions, at, &covers));
+            if let Some(covers) = search.remove(decisions, at) {
+                found.push(redundant_rule(decisions, at, &covers));
             }
         }
     }
@@ -79,42 +79,42 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
         if written.placement != Placement::Union {
             continue;
         }
-        let mut taken: Vec<(RuleAt, Covers)> = Vec::new();
+        let mut taken: Vec<(RuleAt, Coverage)> = Vec::new();
         for rule in (0..written.rules.len()).rev() {
             let at = RuleAt { policy, rule };
-            taken.extend(search.take_out(decisions, at).map(|covers| (at, covers)));
+            taken.extend(search.remove(decisions, at).map(|covers| (at, covers)));
         }
-        // A rule that nobody meets may be met one day: a policy with such a rule is not superfluous.
+        // A rule that matches no connection now may match one later: its policy is not redundant.
         let whole = (0..written.rules.len()).all(|rule| search.removed.contains(&RuleAt { policy, rule }))
             && written.unreadable.is_none()
             && !written.isolations.is_empty()
             && written.object.kind == "NetworkPolicy";
         match search.isolated_by_others(decisions, policy, whole) {
             Some(others) => {
-                search.gone.insert(policy);
+                search.removed_policies.insert(policy);
                 let mut covers: BTreeSet<usize> = others;
                 covers.extend(taken.iter().flat_map(|(_, by)| by.rules.iter().map(|at| at.policy)));
-                let ever = search.is_included(decisions, policy, &taken);
-                found.push(whole_policy(decisions, policy, &covers, ever));
+                let in_space = search.is_included(decisions, policy, &taken);
+                found.push(redundant_policy(decisions, policy, &covers, in_space));
             }
-            None => found.extend(taken.iter().map(|(at, covers)| superfluous(decisions, *at, covers))),
+            None => found.extend(taken.iter().map(|(at, covers)| redundant_rule(decisions, *at, covers))),
         }
     }
-    decisions.exceeded |= search.asked == 0;
+    decisions.exceeded |= search.budget == 0;
 }
 
-fn superfluous(decisions: &Decisions<'_>, at: RuleAt, covers: &Covers) -> Diagnostic {
+fn redundant_rule(decisions: &Decisions<'_>, at: RuleAt, covers: &Coverage) -> Diagnostic {
     let (policy, rule) = decisions.rule(at);
     let (names, places) = decisions.names(&covers.rules);
     let by_rules =
         (!covers.rules.is_empty()).then(|| format!("{} the same ({names})", says(covers.rules.len())));
-    let by_the_end = covers.by_the_end.then_some(match rule.action {
+    let by_default = covers.by_default.then_some(match rule.action {
         Action::Pass => {
             "no later rule of the tiers is about what it passes, and what no rule matches is passed on, too"
         }
         _ => "no later rule refuses what it allows, and what nobody refuses is allowed at the end",
     });
-    let why: Vec<String> = by_rules.into_iter().chain(by_the_end.map(str::to_owned)).collect();
+    let why: Vec<String> = by_rules.into_iter().chain(by_default.map(str::to_owned)).collect();
     let message = format!("the rule changes nothing for the pods there are: {}", why.join("; "));
     let help = match covers.rules.is_empty() {
         true => "remove the rule unless it is there for pods to come".to_owned(),
@@ -127,15 +127,15 @@ fn says(count: usize) -> &'static str {
     if count == 1 { "another does" } else { "others do" }
 }
 
-fn whole_policy(
+fn redundant_policy(
     decisions: &Decisions<'_>,
     policy: usize,
     covers: &BTreeSet<usize>,
-    ever: bool,
+    in_space: bool,
 ) -> Diagnostic {
     let all: Vec<usize> = covers.iter().copied().collect();
     let (names, places) = decisions.names_of_policies(&all);
-    let (scope, but) = match ever {
+    let (scope, but) = match in_space {
         true => ("whatever pods there are", ""),
         false => ("for the pods there are", " unless it is there for pods to come"),
     };
@@ -147,12 +147,12 @@ fn whole_policy(
 
 // === impl Search ===
 
-impl Search {
+impl RedundancySearch {
     fn new(decisions: &Decisions<'_>) -> Self {
-        let mut homes: BTreeMap<(Direction, Option<String>), Vec<usize>> = BTreeMap::new();
+        let mut isolating: BTreeMap<(Direction, Option<String>), Vec<usize>> = BTreeMap::new();
         for (at, policy) in decisions.snapshot.policies().iter().enumerate() {
             for isolation in policy.isolations.iter().filter(|_| policy.placement == Placement::Union) {
-                let known = homes.entry((isolation.direction, home(isolation))).or_default();
+                let known = isolating.entry((isolation.direction, namespace_of(isolation))).or_default();
                 if known.last() != Some(&at) {
                     known.push(at);
                 }
@@ -163,60 +163,67 @@ impl Search {
             Peers::Of(peers) => peers.iter().any(|peer| matches!(peer, Peer::Service(_))),
             Peers::Any => false,
         });
-        Search {
+        RedundancySearch {
             services: about_services.map(|rule| rule.direction).collect(),
-            // What never decides is reported already, and is taken out first.
-            removed: decisions.idle.clone(),
-            gone: BTreeSet::new(),
-            asked: MOST_ASKED,
+            // Unreachable rules are reported already, and are removed first.
+            removed: decisions.unreachable.clone(),
+            removed_policies: BTreeSet::new(),
+            budget: MAX_POD_CHECKS,
             space: None,
-            homes,
+            isolating,
         }
     }
 
-    /// Takes a rule out if that changes nothing, and says what covers it.
-    fn take_out(&mut self, decisions: &mut Decisions<'_>, at: RuleAt) -> Option<Covers> {
+    /// Removes a rule if that changes no verdict, and returns what covers it.
+    fn remove(&mut self, decisions: &mut Decisions<'_>, at: RuleAt) -> Option<Coverage> {
         let (_, rule) = decisions.rule(at);
         let facts = decisions.rules.get(&at)?;
-        if facts.decisive.is_none()
-            || !facts.is_met
+        if facts.deciding.is_none()
+            || !facts.has_distinct_ends
             || decisions.reported.contains(&at)
             || rule.log.is_some()
             || !rule.layer7.is_empty()
-            || !decisions.is_plain(at)
-            || !decisions.is_by_itself(at)
+            || !decisions.is_fully_modelled(at)
+            || !decisions.is_standalone(at)
         {
             return None;
         }
-        // A rule for a service, in between, may decide otherwise about what goes through one.
+        // A rule for a service, between the two, may decide connections through it differently.
         if decisions.stage(at) != Some(Stage::NetworkPolicy) && self.services.contains(&rule.direction) {
             return None;
         }
-        let mut covers = Covers::default();
-        for place in facts.met.clone() {
-            if !decisions.affords(place) || !self.is_covered(decisions, place, at, &mut covers) {
+        let mut covers = Coverage::default();
+        for combination in facts.combinations.clone() {
+            if !decisions.affords(combination) || !self.is_covered(decisions, combination, at, &mut covers) {
                 return None;
             }
         }
-        // Without anything that covers it, it decided nothing that is left.
-        if covers.rules.is_empty() && !covers.by_the_end {
+        // Without coverage it decides nothing that removed rules have left.
+        if covers.rules.is_empty() && !covers.by_default {
             return None;
         }
         self.removed.insert(at);
         Some(covers)
     }
 
-    fn is_covered(&self, decisions: &mut Decisions<'_>, place: u32, at: RuleAt, covers: &mut Covers) -> bool {
-        let (_, before) = decisions.decide(place, |rule| self.removed.contains(&rule));
+    fn is_covered(
+        &self,
+        decisions: &mut Decisions<'_>,
+        combination: u32,
+        at: RuleAt,
+        covers: &mut Coverage,
+    ) -> bool {
+        let (_, before) = decisions.decide(combination, |rule| self.removed.contains(&rule));
         let own = before.iter().find(|(_, rule, _)| *rule == Some(at));
         let Some((Decider::Rule(_, action), _, own)) = own.copied() else { return true };
-        let (outcome, after) = decisions.decide(place, |rule| rule == at || self.removed.contains(&rule));
-        if outcome != decisions.met[place as usize].outcome {
+        let (outcome, after) =
+            decisions.decide(combination, |rule| rule == at || self.removed.contains(&rule));
+        if outcome != decisions.combinations[combination as usize].outcome {
             return false;
         }
-        // By itself, too: a rule that is dead behind this one would come to life.
-        let (alone, _) = decisions.decide(place, |rule| rule == at);
-        if alone != decisions.met[place as usize].outcome {
+        // Removed alone, too: an unreachable rule behind this one would become reachable.
+        let (alone, _) = decisions.decide(combination, |rule| rule == at);
+        if alone != decisions.combinations[combination as usize].outcome {
             return false;
         }
         let stage = decisions.stage(at);
@@ -234,36 +241,37 @@ impl Search {
             }
             otherwise |= !same;
         }
-        // What nobody passes is passed on, and what no baseline rule is about is allowed.
-        let at_the_end = match (stage, action) {
+        // Defaults: unmatched traffic of the tiers is passed on, that of the baseline is allowed.
+        let default_same = match (stage, action) {
             (Some(Stage::Tiers), Action::Pass) | (Some(Stage::Baseline), Action::Allow) => !otherwise,
             _ => false,
         };
-        covers.by_the_end |= at_the_end && covered != own;
-        at_the_end || covered == own
+        covers.by_default |= default_same && covered != own;
+        default_same || covered == own
     }
 
-    /// Whether each rule of a policy is included in one that stays, whatever pods there are.
+    /// Whether each rule of a policy is included in one that stays, in every cluster.
     fn is_included(
         &mut self,
         decisions: &mut Decisions<'_>,
         policy: usize,
-        taken: &[(RuleAt, Covers)],
+        taken: &[(RuleAt, Coverage)],
     ) -> bool {
         let snapshot = decisions.snapshot;
-        let space = self.space.get_or_insert_with(|| Space::new(snapshot).bounded(MOST_STEPS));
+        let space = self.space.get_or_insert_with(|| Space::new(snapshot).bounded(MAX_STEPS));
         (0..snapshot.policies()[policy].rules.len()).all(|rule| {
             let at = RuleAt { policy, rule };
             let covers = taken.iter().find(|(own, _)| *own == at).map(|(_, covers)| &covers.rules);
             let inner = decisions.rule(at).1;
-            covers.into_iter().flatten().take(MOST_OTHERS).any(|other| {
+            covers.into_iter().flatten().take(MAX_OTHERS).any(|other| {
                 let outer = decisions.rule(*other).1;
                 includes(decisions, space, outer, inner)
             })
         })
     }
 
-    /// The policies that isolate whom a policy isolates, pods of today and all there could be; `None` when they do not.
+    /// Returns the other policies that isolate all pods that a policy isolates, existing and possible ones; `None` when they
+    /// do not.
     fn isolated_by_others(
         &mut self,
         decisions: &Decisions<'_>,
@@ -287,33 +295,35 @@ impl Search {
         isolation: &Isolation,
     ) -> Option<BTreeSet<usize>> {
         let (context, snapshot) = (&decisions.context, decisions.snapshot);
-        let near = |home: Option<String>| self.homes.get(&(isolation.direction, home)).into_iter().flatten();
-        let home = home(isolation);
-        let near: BTreeSet<usize> = near(None).chain(near(home)).copied().collect();
-        // A default deny is said on purpose, also where every policy that opens something isolates, too: only another one
-        // makes it superfluous.
+        let near = |namespace_of: Option<String>| {
+            self.isolating.get(&(isolation.direction, namespace_of)).into_iter().flatten()
+        };
+        let namespace_of = namespace_of(isolation);
+        let near: BTreeSet<usize> = near(None).chain(near(namespace_of)).copied().collect();
+        // A default deny is written on purpose, also where every policy that allows something isolates, too: only another
+        // default deny makes it redundant.
         let only_denies = |policy: usize| {
             snapshot.policies()[policy].rules.iter().all(|rule| rule.direction != isolation.direction)
         };
         let counts = |other: &usize| !only_denies(policy) || only_denies(*other);
         let others: Vec<(usize, &Isolation)> = near
             .into_iter()
-            .filter(|other| *other != policy && !self.gone.contains(other) && counts(other))
+            .filter(|other| *other != policy && !self.removed_policies.contains(other) && counts(other))
             .flat_map(|other| snapshot.policies()[other].isolations.iter().map(move |one| (other, one)))
             .filter(|(_, one)| one.direction == isolation.direction)
             .collect();
-        if others.is_empty() || others.len() > MOST_OTHERS {
+        if others.is_empty() || others.len() > MAX_OTHERS {
             return None;
         }
         let mut by = BTreeSet::new();
-        for pod in isolation.subjects.iter().flat_map(|subject| pods_under(context, subject)) {
+        for pod in isolation.subjects.iter().flat_map(|subject| pods_of_subject(context, subject)) {
             let mut isolators = others.iter().filter(|(_, one)| {
-                self.asked = self.asked.saturating_sub(1);
+                self.budget = self.budget.saturating_sub(1);
                 context.applies(&one.subjects, Endpoint::Pod(pod))
             });
             by.insert(isolators.next()?.0);
         }
-        let space = self.space.get_or_insert_with(|| Space::new(snapshot).bounded(MOST_STEPS));
+        let space = self.space.get_or_insert_with(|| Space::new(snapshot).bounded(MAX_STEPS));
         let predicates = |isolation: &Isolation| -> Option<Vec<Predicate>> {
             let predicate = |subject: &Subject| match subject {
                 Subject::Pods(set) if is_absolute(set) => Some(space.predicate(set, None)),
@@ -325,11 +335,11 @@ impl Search {
             others.iter().filter_map(|(_, one)| predicates(one)).flatten().collect();
         let against: Vec<&Predicate> = against.iter().collect();
         let covered = |own: &Predicate| matches!(space.find(&[own], &against), Answer::Nobody);
-        // Only pods can be asked about: whoever isolates others is left alone.
-        if self.asked == 0 || !predicates(isolation)?.iter().all(covered) {
+        // Subjects other than pods have no predicate: their policies are not reported.
+        if self.budget == 0 || !predicates(isolation)?.iter().all(covered) {
             return None;
         }
-        // Without a pod of today: whoever covers the pods to come.
+        // Without existing pods: the policies that cover possible ones.
         if by.is_empty() {
             by.extend(others.iter().map(|(other, _)| *other));
         }
@@ -337,8 +347,8 @@ impl Search {
     }
 }
 
-/// The one namespace that an isolation is about; `None` when it may be about others.
-fn home(isolation: &Isolation) -> Option<String> {
+/// Returns the only namespace of an isolation's subjects; `None` when there may be several.
+fn namespace_of(isolation: &Isolation) -> Option<String> {
     match &*isolation.subjects {
         [Subject::Pods(PodSet { namespaces: Namespaces::Named(name), .. })] => Some(name.to_string()),
         _ => None,

@@ -1,4 +1,4 @@
-//! Policies in namespaces that do not exist.
+//! Lint for policies in namespaces that do not exist.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use palisade_model::snapshot::Snapshot;
 
 use super::about;
 
-/// The code.
+/// The policy's namespace does not exist.
 pub static UNDECLARED: Code = Code {
     id: "L0106",
     severity: Severity::Warning,

@@ -1,4 +1,4 @@
-//! Services that policies name in vain: they do not exist, or have no cluster address.
+//! Lint for Services of policies that do not exist, or have no cluster address.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use palisade_model::snapshot::Snapshot;
 
 use super::about_rule;
 
-/// The code.
+/// The Service does not exist.
 pub static MISSING_SERVICE: Code = Code {
     id: "L0114",
     severity: Severity::Warning,
@@ -17,7 +17,7 @@ pub static MISSING_SERVICE: Code = Code {
     explanation: "`toServices` and `appliedTo` a `service` name a Service by namespace and name. There is none, so the rule matches nothing, or applies to nobody. Not reported when no Service of that namespace is among the input.",
 };
 
-/// Services that no connection goes through.
+/// The Service has no cluster address: no connection goes through it.
 pub static NO_CLUSTER_ADDRESS: Code = Code {
     id: "L0130",
     severity: Severity::Warning,
@@ -25,8 +25,8 @@ pub static NO_CLUSTER_ADDRESS: Code = Code {
     explanation: "`toServices` and `appliedTo` a `service` match connections to the address of a Service. A headless Service (`clusterIP: None`) and one of type `ExternalName` have none: their names stand for other addresses, and a connection goes there directly. The rule never matches, or applies to nothing; a Drop drops nothing. Name the pods with `podSelector`, or an outside name with `fqdn`.",
 };
 
-/// As many names are guessed at.
-const MOST_GUESSES: usize = 50;
+/// Maximum number of suggestions.
+const MAX_GUESSES: usize = 50;
 
 pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     let known: BTreeSet<(&str, &str)> =
@@ -46,7 +46,7 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     let mut help = |name: &ServiceName| {
         guesses += 1;
         let here = known.iter().filter(|(namespace, _)| *namespace == name.namespace);
-        let near = nearest(&name.name, here.map(|(_, name)| *name).filter(|_| guesses <= MOST_GUESSES));
+        let near = nearest(&name.name, here.map(|(_, name)| *name).filter(|_| guesses <= MAX_GUESSES));
         near.first().map(|near| format!("did you mean {near}?"))
     };
     for policy in snapshot.policies() {

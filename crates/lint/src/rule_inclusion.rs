@@ -1,4 +1,4 @@
-//! Whether one rule of the NetworkPolicy stage allows all that another does, for pods that could exist and all addresses.
+//! Inclusion of rules of the NetworkPolicy stage, for all pods that could exist and all addresses.
 
 use palisade_analysis::reach::decisions::carried_anywhere;
 use palisade_analysis::space::{Answer, Predicate, Space};
@@ -6,9 +6,9 @@ use palisade_model::address::Block;
 use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, Rule, Subject, TrafficMatches};
 use palisade_model::ranges::Ranges;
 
-use super::decisions::Decisions;
+use super::rule_decisions::Decisions;
 
-/// Whether `outer` allows whatever `inner` allows. `false` where it does not, or where that cannot be told.
+/// Whether `outer` allows everything that `inner` allows. `false` where it does not, or where there is no proof.
 pub(super) fn includes(decisions: &mut Decisions<'_>, space: &Space, outer: &Rule, inner: &Rule) -> bool {
     outer.direction == inner.direction
         && subjects(space, &outer.subjects, &inner.subjects)
@@ -28,7 +28,7 @@ fn subjects(space: &Space, outer: &[Subject], inner: &[Subject]) -> bool {
         return true;
     }
     let (Some(outer), Some(inner)) = (sets(outer), sets(inner)) else { return false };
-    are_in(space, &outer, &inner)
+    are_covered(space, &outer, &inner)
 }
 
 fn traffic(decisions: &mut Decisions<'_>, outer: &Rule, inner: &Rule) -> bool {
@@ -49,14 +49,16 @@ fn peers(space: &Space, outer: &Peers, inner: &Peers) -> bool {
         (Peers::Of(_), Peers::Any) => return false,
         (Peers::Of(outer), Peers::Of(inner)) => (outer, inner),
     };
-    let (Some(outer), Some(inner)) = (parted(space, outer), parted(space, inner)) else { return false };
+    let (Some(outer), Some(inner)) = (pods_and_blocks(space, outer), pods_and_blocks(space, inner)) else {
+        return false;
+    };
     let (wide, narrow) = (Ranges::of(outer.1.iter().copied()), Ranges::of(inner.1.iter().copied()));
     let covered = narrow.iter().all(|own| wide.iter().any(|range| range.0 <= own.0 && own.1 <= range.1));
-    covered && are_in(space, &outer.0, &inner.0)
+    covered && are_covered(space, &outer.0, &inner.0)
 }
 
-/// Peers as pods and blocks; `None` where there are others among them.
-fn parted<'p>(space: &Space, peers: &'p [Peer]) -> Option<(Vec<Predicate>, Vec<&'p Block>)> {
+/// Splits peers into pods and blocks; `None` where there are others among them.
+fn pods_and_blocks<'p>(space: &Space, peers: &'p [Peer]) -> Option<(Vec<Predicate>, Vec<&'p Block>)> {
     let (mut pods, mut blocks) = (Vec::new(), Vec::new());
     for peer in peers {
         match peer {
@@ -68,12 +70,12 @@ fn parted<'p>(space: &Space, peers: &'p [Peer]) -> Option<(Vec<Predicate>, Vec<&
     Some((pods, blocks))
 }
 
-fn are_in(space: &Space, outer: &[Predicate], inner: &[Predicate]) -> bool {
+fn are_covered(space: &Space, outer: &[Predicate], inner: &[Predicate]) -> bool {
     let outer: Vec<&Predicate> = outer.iter().collect();
     inner.iter().all(|own| matches!(space.find(&[own], &outer), Answer::Nobody))
 }
 
-/// Whether a set can be asked about in the space of pods: it is the same seen from everybody.
+/// Whether a set is the same for every subject, so that the space of pods has a predicate for it.
 pub(super) fn is_absolute(set: &PodSet) -> bool {
     !set.external && matches!(set.namespaces, Namespaces::Named(_) | Namespaces::Matching(_))
 }

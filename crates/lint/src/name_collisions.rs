@@ -1,4 +1,4 @@
-//! Two policies that an old Antrea took for one.
+//! Lint for policies that Antrea of 2020 confused by their name.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use palisade_model::snapshot::Snapshot;
 
 use super::about;
 
-/// The code.
+/// An Antrea NetworkPolicy of 2020 and a NetworkPolicy have one name.
 pub static COLLISION: Code = Code {
     id: "L0113",
     severity: Severity::Warning,

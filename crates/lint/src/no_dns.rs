@@ -1,4 +1,4 @@
-//! Egress that is closed so far that names cannot be looked up.
+//! Lint for restricted egress that does not allow DNS.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +11,9 @@ use palisade_model::policy::{
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::Protocol;
 
-use super::{about, pods_under};
+use super::{about, pods_of_subject};
 
-/// The code.
+/// Pods isolated for egress that may not send to DNS.
 pub static NO_DNS: Code = Code {
     id: "L0104",
     severity: Severity::Warning,
@@ -28,16 +28,16 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     let openers: Vec<&Rule> =
         snapshot.policies().iter().flat_map(|policy| &policy.rules).filter(egress).collect();
     let selected = |subjects: &[Subject]| -> Vec<usize> {
-        subjects.iter().flat_map(|subject| pods_under(&context, subject)).collect()
+        subjects.iter().flat_map(|subject| pods_of_subject(&context, subject)).collect()
     };
     let mut may_look_up = vec![false; snapshot.pods().len()];
     for pod in openers.iter().flat_map(|rule| selected(&rule.subjects)) {
         may_look_up[pod] = true;
     }
-    let mut said: BTreeSet<(&str, &Location)> = BTreeSet::new();
+    let mut reported: BTreeSet<(&str, &Location)> = BTreeSet::new();
     for policy in snapshot.policies() {
         let isolations = policy.isolations.iter();
-        // That a policy which cannot be read closes everything is not what its author meant.
+        // A policy with unparsable parts isolates because it fails closed: no mistake about DNS.
         let Some(isolation) = isolations
             .filter(|_| policy.unreadable.is_none())
             .find(|isolation| isolation.direction == Direction::Egress)
@@ -51,7 +51,7 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
                 let pod = &snapshot.pods()[*pod];
                 format!("{}/{} may not send to DNS: no rule allows udp/53", pod.namespace, pod.name)
             }
-            // Nobody to ask: what is written for the same namespace must do.
+            // Without pods: rules of the same namespace have to do.
             None if selected.is_empty() && !openers.iter().any(|rule| same_namespace(rule, policy)) => {
                 "whoever it selects may not send to DNS: no rule allows udp/53".to_owned()
             }
@@ -59,9 +59,9 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
         };
         let help =
             "allow udp/53 and tcp/53 to the cluster's DNS; `palisade check --explain L0104` shows the rule";
-        // A policy that is written once and holds in many namespaces is one mistake.
+        // A policy that is written once and lowered for many namespaces is one mistake.
         if let Some(at) = &policy.object.at
-            && !said.insert((&policy.object.name, at))
+            && !reported.insert((&policy.object.name, at))
         {
             continue;
         }
@@ -78,23 +78,23 @@ fn same_namespace(rule: &Rule, policy: &Policy) -> bool {
     })
 }
 
-/// Whether the rule lets somebody send to UDP port 53 somewhere.
+/// Whether a rule allows UDP port 53 to some peer.
 fn opens_dns(rule: &Rule) -> bool {
-    let somebody = !matches!(&rule.peers, Peers::Of(peers) if peers.is_empty());
+    let has_peers = !matches!(&rule.peers, Peers::Of(peers) if peers.is_empty());
     let traffic = match &rule.traffic {
         TrafficMatches::Any => true,
         TrafficMatches::Of(matches) => matches.iter().any(|one| match one {
             TrafficMatch::Ports(protocol, range) => *protocol == Protocol::Udp && range.contains(53),
-            // A name may well be DNS: cluster DNS pods call their port dns.
+            // Cluster DNS pods name their port `dns`.
             TrafficMatch::Named(protocol, name) => {
                 protocol.is_none_or(|protocol| protocol == Protocol::Udp) && name.contains("dns")
             }
-            // From some source ports is not enough for a resolver.
+            // Resolvers use any source port.
             TrafficMatch::From(..)
             | TrafficMatch::Icmp(..)
             | TrafficMatch::Igmp(..)
             | TrafficMatch::Unknown(_) => false,
         }),
     };
-    somebody && traffic && rule.unknown().is_none()
+    has_peers && traffic && rule.unknown().is_none()
 }

@@ -1,4 +1,4 @@
-//! Addresses that two pods claim.
+//! Lint for addresses that two pods have.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use palisade_model::snapshot::Snapshot;
 
 use super::pods;
 
-/// The code.
+/// Two pods have one address.
 pub static SHARED_ADDRESS: Code = Code {
     id: "L0109",
     severity: Severity::Warning,
