@@ -16,9 +16,10 @@ use palisade_model::traffic::Protocol;
 use smallvec::SmallVec;
 
 use crate::Engine;
-use crate::delta::{Content, RuleEffect, RuleId, SetId};
+use crate::delta::{RuleEffect, RuleId, SetId};
 use crate::endpoints::{NONE, number};
 use crate::rows::{PeerSets, Row};
+use crate::selection::Content;
 
 /// How much there is of everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +149,7 @@ impl Engine {
 
     /// Whether a connection is with somebody in a set.
     fn is_in(&self, set: SetId, party: Party, flow: &Flow, context: &Context<'_, Engine>) -> bool {
-        match &*self.sets.sets[set].content {
+        match &self.sets.sets[set].selection.content {
             Content::Pods(..) => match party.who {
                 Who::Pod(pod) => self.endpoints.class_of(number(pod)).is_some_and(|class| class.is_in(set)),
                 _ => false,

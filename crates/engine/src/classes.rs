@@ -4,8 +4,9 @@ use palisade_model::cluster::Namespace;
 use palisade_model::policy::{Namespaces, PodSet};
 
 use crate::Engine;
-use crate::delta::{Content, NamedPort, SetId, Wanted};
+use crate::delta::SetId;
 use crate::endpoints::number;
+use crate::selection::{Content, NamedPort, Wanted};
 use crate::sets::clues;
 use crate::shapes::Few;
 
@@ -49,7 +50,7 @@ impl Engine {
                 sets.remove(at);
             }
         }
-        match &*self.sets.sets[id].content {
+        match &self.sets.sets[id].selection.content {
             Content::Nodes(_) => self.hosts.unselect(id),
             Content::Names(_) => self.names.unselect(id),
             Content::Service(name) => self.services.unselect(id, name),

@@ -21,14 +21,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use palisade_model::diagnostic::Location;
-use palisade_model::label::Selector;
 use palisade_model::pipeline::Effect;
-use palisade_model::policy::{Direction, DomainName, Layer7, Object, PodSet, ServiceName, TrafficMatches};
-use palisade_model::ranges::Ranges;
+use palisade_model::policy::{Direction, Layer7, Object, TrafficMatches};
 use palisade_model::resolve::Rank;
-use palisade_model::traffic::Protocol;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
+
+use crate::selection::Selection;
 
 /// The number of a set. It is given again once the set is gone.
 pub type SetId = u32;
@@ -52,7 +51,7 @@ pub enum Change {
     /// A policy is there, or its origin is another.
     Policy(PolicyId, Arc<Origin>),
     /// A set is there, with these members.
-    Set(SetId, Arc<Content>, Vec<Arc<Member>>),
+    Set(SetId, Arc<Selection>, Vec<Arc<Member>>),
     /// A rule is there. Whatever it names has come before.
     Rule(RuleId, Arc<Rule>),
     /// A node needs a set now.
@@ -89,33 +88,6 @@ pub struct RuleOrigin {
     pub name: Option<SmolStr>,
     /// Where it is written.
     pub at: Option<Location>,
-}
-
-/// What a set selects.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Content {
-    /// Pods, or external entities; only those, where it says so, whose port of that name has that number. Its namespaces are
-    /// never relative to anybody.
-    Pods(PodSet, Option<NamedPort>),
-    /// Nodes, by their labels.
-    Nodes(Selector),
-    /// Addresses. They are no members: the content says them.
-    Addresses(Ranges),
-    /// Whatever these DNS names stand for.
-    Names(Vec<DomainName>),
-    /// A service: what goes to it, or as a subject what comes to it from outside.
-    Service(ServiceName),
-}
-
-/// A port's name, and what it stands for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NamedPort {
-    /// The name.
-    pub name: SmolStr,
-    /// The protocol of the port.
-    pub protocol: Protocol,
-    /// Its number.
-    pub number: u16,
 }
 
 /// A member of a set, as a data plane needs it.
@@ -285,44 +257,5 @@ impl fmt::Display for Directions {
             (false, true) => "egress",
             (false, false) => "no direction",
         })
-    }
-}
-
-// === impl Content ===
-
-impl Content {
-    /// For looking it up without having one.
-    pub(crate) fn as_wanted(&self) -> Wanted<'_> {
-        match self {
-            Content::Pods(set, port) => Wanted::Pods(set, port.as_ref()),
-            Content::Nodes(selector) => Wanted::Nodes(selector),
-            Content::Addresses(ranges) => Wanted::Addresses(ranges),
-            Content::Names(names) => Wanted::Names(names),
-            Content::Service(name) => Wanted::Service(name),
-        }
-    }
-}
-
-/// A content that somebody wants, where it is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Wanted<'a> {
-    Pods(&'a PodSet, Option<&'a NamedPort>),
-    Nodes(&'a Selector),
-    Addresses(&'a Ranges),
-    Names(&'a [DomainName]),
-    Service(&'a ServiceName),
-}
-
-// === impl Wanted ===
-
-impl Wanted<'_> {
-    pub(crate) fn to_content(self) -> Content {
-        match self {
-            Wanted::Pods(set, port) => Content::Pods(set.clone(), port.cloned()),
-            Wanted::Nodes(selector) => Content::Nodes(selector.clone()),
-            Wanted::Addresses(ranges) => Content::Addresses(ranges.clone()),
-            Wanted::Names(names) => Content::Names(names.to_vec()),
-            Wanted::Service(name) => Content::Service(name.clone()),
-        }
     }
 }

@@ -14,10 +14,11 @@ use palisade_model::ranges::Ranges;
 use palisade_model::resolve::{self, ResolvedPeer, ResolvedPeers, ResolvedSubject};
 
 use crate::Engine;
-use crate::delta::{Content, SetId, Wanted};
+use crate::delta::SetId;
 use crate::policies::Referenced;
 use crate::ports::Where;
 use crate::rows::{PeerSets, Row};
+use crate::selection::{Content, Wanted};
 use crate::shapes::Few;
 
 /// What has been made of a policy, or of a part of it.
@@ -95,8 +96,9 @@ impl Engine {
 
     /// Makes the rows for one name of a port: whoever receives the connection has a port of that name.
     fn make_named(&mut self, row: &Row, named: usize, made: &mut Made) {
-        let is_pods =
-            |engine: &Engine, set: SetId| matches!(&*engine.sets.sets[set].content, Content::Pods(..));
+        let is_pods = |engine: &Engine, set: SetId| {
+            matches!(&engine.sets.sets[set].selection.content, Content::Pods(..))
+        };
         if row.directions.ingress && is_pods(self, row.subject) {
             return self.make_port(row, row.subject, Where::Subject, named, made);
         }
@@ -117,8 +119,8 @@ impl Engine {
         };
         let anybody = !matches!(&others, PeerSets::Of(none) if none.is_empty());
         // A node has no names for its ports, and a service is its pods: the destination is somebody's pod.
-        let receives =
-            row.directions.egress || matches!(&*self.sets.sets[row.subject].content, Content::Service(_));
+        let receives = row.directions.egress
+            || matches!(&self.sets.sets[row.subject].selection.content, Content::Service(_));
         if anybody && receives {
             for external in [false, true] {
                 let everybody = PodSet { external, ..PodSet::everything() };

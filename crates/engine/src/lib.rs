@@ -47,6 +47,7 @@ mod ports;
 mod relative;
 pub mod report;
 mod rows;
+pub mod selection;
 mod services;
 mod sets;
 mod shapes;

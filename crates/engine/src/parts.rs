@@ -68,7 +68,7 @@ impl View {
         changes.extend(step.policies(&came));
         for set in step.touched.iter().copied() {
             if step.before(set) == Has::Nothing && step.now(set) > Has::Nothing {
-                let content = Arc::clone(&self.sets[&set].content);
+                let content = Arc::clone(&self.sets[&set].selection);
                 changes.push(Change::Set(set, content, self.had(set, step.now(set), node)));
             }
         }

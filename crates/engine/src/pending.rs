@@ -11,11 +11,10 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use crate::Engine;
-use crate::delta::{
-    Change, Content, Delta, Member, MemberKind, Members, Moved, Need, Part, PolicyId, RuleId, SetId,
-};
+use crate::delta::{Change, Delta, Member, MemberKind, Members, Moved, Need, Part, PolicyId, RuleId, SetId};
 use crate::endpoints::Endpoints;
 use crate::rows::Row;
+use crate::selection::Content;
 use crate::shapes::Few;
 use crate::spans::EVERYWHERE;
 
@@ -178,8 +177,8 @@ impl Engine {
             moving.sort_unstable();
             for (set, was_seen) in &pending.sets {
                 if !was_seen && self.sets.sets[*set].seen > 0 {
-                    let content = Arc::clone(&self.sets.sets[*set].content);
-                    changes.push(Change::Set(*set, content, self.members(*set, &moving)));
+                    let selection = Arc::clone(&self.sets.sets[*set].selection);
+                    changes.push(Change::Set(*set, selection, self.members(*set, &moving)));
                 }
             }
         }
@@ -237,7 +236,7 @@ impl Engine {
     /// The members of a set that is new, but for those who are about to move.
     fn members(&self, set: SetId, moving: &[Place]) -> Vec<Arc<Member>> {
         let still = |place: Place| moving.is_empty() || moving.binary_search(&place).is_err();
-        match &*self.sets.sets[set].content {
+        match &self.sets.sets[set].selection.content {
             Content::Pods(..) => {
                 let classes = self.sets.sets[set].classes.iter().filter(|class| still(Place::Class(**class)));
                 let pods = classes.flat_map(|class| &self.endpoints.classes[*class].pods);
@@ -356,7 +355,7 @@ impl Engine {
         while let Some(set) = self.pending.idle.pop() {
             if self.sets.sets.get(set).is_some_and(|set| set.uses == 0) {
                 self.empty_set(set);
-                if let Content::Pods(pods, port) = &*self.sets.sets[set].content {
+                if let Content::Pods(pods, port) = &self.sets.sets[set].selection.content {
                     self.endpoints.shapes.ask_no_more(pods, port.as_ref());
                 }
                 self.sets.remove(set);

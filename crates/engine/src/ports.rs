@@ -11,10 +11,11 @@ use smol_str::SmolStr;
 
 use crate::Engine;
 use crate::arena::Arena;
-use crate::delta::{Content, NamedPort, RuleId, SetId, Wanted};
+use crate::delta::{RuleId, SetId};
 use crate::endpoints::number;
 use crate::expand::Made;
 use crate::rows::{PeerSets, Row};
+use crate::selection::{Content, NamedPort, Wanted};
 use crate::table::Map;
 
 /// All splits.
@@ -177,8 +178,8 @@ impl Engine {
         let (pattern, named, place) = (pattern.clone(), *named, *place);
         let Split { set, name, .. } = &self.splits.splits[*split];
         let name = name.clone();
-        let content = std::sync::Arc::clone(&self.sets.sets[*set].content);
-        let Content::Pods(pods, _) = &*content else { return };
+        let selection = std::sync::Arc::clone(&self.sets.sets[*set].selection);
+        let Content::Pods(pods, _) = &selection.content else { return };
         let set = self.take_set(Wanted::Pods(pods, Some(&NamedPort { name, protocol, number: port })));
         let mut row = Row { port: Some((named, protocol, port)), ..pattern };
         match place {

@@ -14,9 +14,9 @@ use smol_str::SmolStr;
 
 use crate::Engine;
 use crate::arena::Arena;
-use crate::delta::Wanted;
 use crate::expand::Made;
 use crate::rows::{PeerSets, Row};
+use crate::selection::Wanted;
 use crate::sets::matches;
 
 /// All rules with relative peers.

@@ -8,7 +8,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::Engine;
-use crate::delta::{Content, Member};
+use crate::delta::Member;
+use crate::selection::{Content, Selection};
 
 /// More labels than this on one pod are reported.
 pub const MANY_LABELS: usize = 1000;
@@ -28,9 +29,9 @@ pub enum Finding {
     /// A pod has very many labels.
     ManyLabels(Arc<Member>, usize),
     /// A set of addresses has very many ranges.
-    ManyRanges(Arc<Content>, usize),
+    ManyRanges(Arc<Selection>, usize),
     /// In a set, a port's name stands for very many numbers.
-    ManyNumbers(Arc<Content>, String, usize),
+    ManyNumbers(Arc<Selection>, String, usize),
 }
 
 impl Engine {
@@ -61,14 +62,14 @@ impl Engine {
             }
         }
         for (_, set) in self.sets.sets.iter() {
-            if let Content::Addresses(ranges) = &*set.content
+            if let Content::Addresses(ranges) = &set.selection.content
                 && ranges.len() > MANY_RANGES
             {
-                found.push(Finding::ManyRanges(Arc::clone(&set.content), ranges.len()));
+                found.push(Finding::ManyRanges(Arc::clone(&set.selection), ranges.len()));
             }
         }
         for (set, name, numbers) in self.splits.numbers().filter(|(.., numbers)| *numbers > MANY_NUMBERS) {
-            let content = Arc::clone(&self.sets.sets[set].content);
+            let content = Arc::clone(&self.sets.sets[set].selection);
             found.push(Finding::ManyNumbers(content, name.to_string(), numbers));
         }
         found.sort();

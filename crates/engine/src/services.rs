@@ -10,8 +10,9 @@ use smol_str::SmolStr;
 
 use crate::Engine;
 use crate::arena::Arena;
-use crate::delta::{Member, MemberKind, SetId, Wanted};
+use crate::delta::{Member, MemberKind, SetId};
 use crate::pending::Place;
+use crate::selection::Wanted;
 use crate::shapes::Few;
 use crate::spans::EVERYWHERE;
 use crate::table::Map;

@@ -9,9 +9,10 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use crate::arena::Arena;
-use crate::delta::{Content, Directions, SetId, Wanted};
+use crate::delta::{Directions, SetId};
 use crate::endpoints::{Class, Endpoints};
 use crate::rows::Rows;
+use crate::selection::{Content, Selection, Wanted};
 use crate::shapes::Few;
 use crate::table::{Index, Table};
 
@@ -35,7 +36,7 @@ pub(crate) struct Sets {
 /// A selection.
 #[derive(Debug)]
 pub(crate) struct Set {
-    pub(crate) content: Arc<Content>,
+    pub(crate) selection: Arc<Selection>,
     pub(crate) classes: Few,
     /// How often rows, and whatever makes rows, name it.
     pub(crate) uses: u32,
@@ -77,13 +78,13 @@ impl Sets {
     /// The set with this content, if there is one.
     pub(crate) fn find(&self, wanted: Wanted<'_>) -> (u64, Option<SetId>) {
         let hash = self.by_content.hash(&wanted);
-        (hash, self.by_content.find(hash, |id| self.sets[id].content.as_wanted() == wanted))
+        (hash, self.by_content.find(hash, |id| self.sets[id].selection.content.as_wanted() == wanted))
     }
 
     /// A new set, which holds nobody yet.
     pub(crate) fn insert(&mut self, hash: u64, wanted: Wanted<'_>) -> SetId {
         let id = self.sets.insert(Set {
-            content: Arc::new(wanted.to_content()),
+            selection: Arc::new(wanted.to_content().into()),
             classes: Few::new(),
             uses: 0,
             seen: 0,
@@ -122,7 +123,7 @@ impl Sets {
     /// Removes a set that nobody uses and that holds no class any more.
     pub(crate) fn remove(&mut self, id: SetId) {
         let gone = self.sets.remove(id);
-        let wanted = gone.content.as_wanted();
+        let wanted = gone.selection.content.as_wanted();
         self.by_content.remove(self.by_content.hash(&wanted), id);
         match wanted {
             Wanted::Pods(set, port) => {
@@ -270,7 +271,7 @@ pub(crate) fn matches(namespaces: &Namespaces, name: &SmolStr, labels: &Labels) 
 impl Set {
     /// Whether it holds a class of pods.
     pub(crate) fn holds(&self, class: &Class, endpoints: &Endpoints) -> bool {
-        let Content::Pods(set, port) = &*self.content else { return false };
+        let Content::Pods(set, port) = &self.selection.content else { return false };
         let kind = endpoints.kind(class);
         let namespace = &endpoints.namespaces[class.namespace].namespace;
         kind.external == set.external
@@ -282,7 +283,7 @@ impl Set {
 
     /// Whether it holds a node with these labels.
     pub(crate) fn selects_nodes(&self) -> Option<&Selector> {
-        match &*self.content {
+        match &self.selection.content {
             Content::Nodes(selector) => Some(selector),
             _ => None,
         }

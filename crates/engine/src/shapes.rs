@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use crate::arena::Arena;
-use crate::delta::NamedPort;
+use crate::selection::NamedPort;
 use crate::table::{Index, Map, References, Table};
 
 /// The most labels and ports that each get an entry.

@@ -5,8 +5,9 @@
 //! changes one number for each subject it is in, and more only if it is the first one there.
 
 use crate::Engine;
-use crate::delta::{Content, Part, SetId};
+use crate::delta::{Part, SetId};
 use crate::endpoints::NONE;
+use crate::selection::Content;
 use crate::sets::{Counts, count};
 use crate::shapes::Few;
 
@@ -17,7 +18,7 @@ impl Engine {
     /// The first row applies to a set: its members are counted from now on.
     pub(crate) fn start_span(&mut self, subject: SetId) {
         let mut hosts = Few::new();
-        match &*self.sets.sets[subject].content {
+        match &self.sets.sets[subject].selection.content {
             Content::Pods(..) => {
                 for class in &self.sets.sets[subject].classes {
                     let pods = self.endpoints.classes[*class].pods.iter();

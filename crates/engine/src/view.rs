@@ -7,9 +7,8 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use thiserror::Error;
 
-use crate::delta::{
-    Change, Content, Delta, Member, MemberKind, Need, Origin, Part, PolicyId, Rule, RuleId, SetId,
-};
+use crate::delta::{Change, Delta, Member, MemberKind, Need, Origin, Part, PolicyId, Rule, RuleId, SetId};
+use crate::selection::Selection;
 
 mod text;
 
@@ -30,7 +29,7 @@ pub struct View {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Set {
     /// What it selects.
-    pub content: Arc<Content>,
+    pub selection: Arc<Selection>,
     /// Who that is.
     pub members: BTreeSet<Arc<Member>>,
 }
@@ -133,8 +132,9 @@ impl View {
     pub fn step(&mut self, change: &Change) -> Result<(), String> {
         match change {
             Change::Policy(id, origin) => drop(self.policies.insert(*id, Arc::clone(origin))),
-            Change::Set(id, content, members) => {
-                let set = Set { content: Arc::clone(content), members: members.iter().cloned().collect() };
+            Change::Set(id, selection, members) => {
+                let set =
+                    Set { selection: Arc::clone(selection), members: members.iter().cloned().collect() };
                 if self.sets.insert(*id, set).is_some() {
                     return Err(format!("set {id} is there already"));
                 }
@@ -237,7 +237,7 @@ impl View {
         let mut changes: Vec<Change> = Vec::new();
         changes.extend(self.policies.iter().map(|(id, origin)| Change::Policy(*id, Arc::clone(origin))));
         changes.extend(self.sets.iter().map(|(id, set)| {
-            Change::Set(*id, Arc::clone(&set.content), set.members.iter().cloned().collect())
+            Change::Set(*id, Arc::clone(&set.selection), set.members.iter().cloned().collect())
         }));
         let mut rules: Vec<(&RuleId, &Arc<Rule>)> = self.rules.iter().collect();
         rules.sort_by_key(|(_, rule)| rule.effect.turn(rule.rank));
@@ -255,7 +255,7 @@ impl View {
             if subject || addresses {
                 let here = |member: &&Arc<Member>| addresses || member.is_on(node);
                 let members = set.members.iter().filter(here).cloned().collect();
-                part.sets.insert(*id, Set { content: Arc::clone(&set.content), members });
+                part.sets.insert(*id, Set { selection: Arc::clone(&set.selection), members });
             }
             if subject {
                 let rules = self.by_subject.get(id).into_iter().flatten();

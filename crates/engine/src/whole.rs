@@ -62,7 +62,7 @@ impl Engine {
         }
         for (id, set) in self.sets.sets.iter().filter(|(_, set)| set.seen > 0) {
             let members = self.members_of(id).into_iter().collect();
-            view.sets.insert(id, Set { content: Arc::clone(&set.content), members });
+            view.sets.insert(id, Set { selection: Arc::clone(&set.selection), members });
             let needs = |part, hosts: &sets::Counts| -> Vec<Need> {
                 let need = |host| Need { set: id, part, node: self.node_name(host) };
                 hosts.iter().map(|(host, _)| need(*host)).collect()

@@ -11,7 +11,7 @@ mod world;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use palisade_engine::delta::Content;
+use palisade_engine::selection::SetKind;
 use palisade_engine::view::View;
 use palisade_engine::{Delta, Engine};
 use palisade_model::evaluate::evaluate;
@@ -80,12 +80,12 @@ fn parts_agree(view: &View, parts: &[View], state: &BTreeMap<Key, Item>) {
 fn nothing_else(part: &View, node: &str) {
     for (id, set) in part.sets() {
         let named = part.rules().values().any(|rule| rule.sets().any(|named| named == *id));
-        assert!(named, "{node} has {} and no rule for it", set.content);
+        assert!(named, "{node} has {} and no rule for it", set.selection);
     }
     for rule in part.rules().values() {
         let subject = &part.sets()[&rule.subject];
         let here = subject.members.iter().any(|member| member.is_on(node));
-        let gate = matches!(&*subject.content, Content::Service(_));
+        let gate = subject.selection.kind() == SetKind::Service;
         assert!(here || gate, "{node} has {rule:?} for nobody");
     }
     for origin in part.policies().keys() {

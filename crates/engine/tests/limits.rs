@@ -12,7 +12,6 @@ mod world;
 use std::net::IpAddr;
 
 use palisade_engine::Engine;
-use palisade_engine::delta::Content;
 use palisade_engine::view::View;
 use palisade_model::cluster::{ContainerPort, Node, Pod, Service};
 use palisade_model::event::{Event, Item};
@@ -54,7 +53,7 @@ fn with_label(key: &str, value: &str) -> Subject {
 
 /// The members of the one set with such a content.
 fn members(view: &View, content: &str) -> Vec<String> {
-    let found = view.sets().values().find(|set| set.content.to_string() == content);
+    let found = view.sets().values().find(|set| set.selection.to_string() == content);
     let set = found.unwrap_or_else(|| panic!("no {content} in\n{view}"));
     set.members.iter().map(ToString::to_string).collect()
 }
@@ -93,15 +92,8 @@ fn ten_thousand_blocks_are_one_rule_with_one_set() {
         ),
     ]);
     assert_eq!(world.view.rules().len(), 1);
-    let ranges: Vec<_> = world
-        .view
-        .sets()
-        .values()
-        .filter_map(|set| match &*set.content {
-            Content::Addresses(ranges) => Some(ranges.clone()),
-            _ => None,
-        })
-        .collect();
+    let ranges: Vec<_> =
+        world.view.sets().values().filter_map(|set| set.selection.ranges().cloned()).collect();
     assert_eq!(ranges.len(), 1);
     assert_eq!(ranges[0].len(), 5_000);
     let inside = |text: &str| ranges[0].contains(text.parse::<IpAddr>().unwrap());

@@ -9,8 +9,9 @@ mod world;
 
 use std::sync::Arc;
 
-use palisade_engine::delta::{Content, Part};
+use palisade_engine::delta::Part;
 use palisade_engine::feed::Feed;
+use palisade_engine::selection::SetKind;
 use palisade_engine::{Change, Delta, Engine};
 use palisade_model::cluster::{Pod, Service};
 use palisade_model::event::{Event, Item};
@@ -335,11 +336,10 @@ fn what_means_the_same_is_one_set() {
     let mut world = World::of(pair());
     let end = (peers, TrafficMatches::Any);
     world.put(tiered("p", vec![rule(Direction::Egress, &all_pods(), Action::Deny, end)]));
-    let has =
-        |kind: fn(&Content) -> bool| world.view.sets().values().filter(|set| kind(&set.content)).count();
-    assert_eq!(has(|content| matches!(content, Content::Names(_))), 1, "{}", world.view);
+    let has = |kind| world.view.sets().values().filter(|set| set.selection.kind() == kind).count();
+    assert_eq!(has(SetKind::Names), 1, "{}", world.view);
     // Those of x, and the subject.
-    assert_eq!(has(|content| matches!(content, Content::Pods(..))), 2, "{}", world.view);
+    assert_eq!(has(SetKind::Pods), 2, "{}", world.view);
     world.agrees(&TCP, &Options::default(), true);
 }
 

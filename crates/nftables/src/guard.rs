@@ -53,6 +53,23 @@ impl Program {
         guard
     }
 
+    /// Splits a guard into what is loaded first and what is added after that. The kernel fills sets of ranges a moment after the rules
+    /// that look into them are active, so the base chains that lead to them come last: a guard must not refuse what it allows.
+    pub(crate) fn guard_steps(&self) -> (Program, Option<Program>) {
+        let mut first = self.clone();
+        if !self.sets.values().any(|set| set.interval) {
+            return (first, None);
+        }
+        let mut bases = Program::default();
+        first.chains.retain(|name, chain| {
+            if chain.hook.is_some() {
+                bases.chains.insert(name.clone(), chain.clone());
+            }
+            chain.hook.is_none()
+        });
+        (first, Some(bases))
+    }
+
     fn restrict(&mut self, addresses: &BTreeSet<IpAddr>) {
         for name in self.peer_sets() {
             if let Some(set) = self.sets.get_mut(&name) {

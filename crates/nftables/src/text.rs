@@ -16,11 +16,13 @@ pub const TABLE: &str = "palisade";
 /// The table that stands beside ours while it changes ([`crate::guard`]).
 pub const GUARD: &str = "palisade_guard";
 
-/// How much is written to the kernel's log, of each rule that wants it.
-const LOGGED: &str = "10/second burst 20 packets";
+/// Rate limit of each rule that logs: packets per second, and how many may come at once.
+pub(crate) const LOG_PER_SECOND: u64 = 10;
+pub(crate) const LOG_BURST: u32 = 20;
 
-/// Where our chains stand among others at the same hook.
+/// Priority of our base chains among others at the same hook, as a word of nft and as its number.
 const FILTER: &str = "filter";
+const FILTER_PRIORITY: i32 = 0;
 
 /// The longest comment that the kernel keeps.
 const COMMENT: usize = 120;
@@ -39,26 +41,14 @@ impl Program {
         format!("add table inet {TABLE}\ndelete table inet {TABLE}\n{table}")
     }
 
-    /// The transactions that make this the guard, one after the other. The kernel fills sets of ranges a moment after the rules that
-    /// look into them are in force, so what leads to these comes last: a guard must not refuse what it allows.
-    pub fn guard_texts(&self) -> Vec<String> {
-        let none = Counts::new();
-        let fresh = |program: &Program| {
-            let table = Table { program, counts: &none, name: GUARD };
-            format!("add table inet {GUARD}\ndelete table inet {GUARD}\n{table}")
-        };
-        if !self.sets.values().any(|set| set.interval) {
-            return vec![fresh(self)];
-        }
-        let mut inner = self.clone();
-        let mut bases = Program::default();
-        inner.chains.retain(|name, chain| {
-            if chain.hook.is_some() {
-                bases.chains.insert(name.clone(), chain.clone());
-            }
-            chain.hook.is_none()
-        });
-        vec![fresh(&inner), Table { program: &bases, counts: &none, name: GUARD }.to_string()]
+    /// Returns the transaction that loads this as the guard, in the place of one that may exist.
+    pub(crate) fn guard_text(&self) -> String {
+        format!("add table inet {GUARD}\ndelete table inet {GUARD}\n{}", self.guard_addition_text())
+    }
+
+    /// Returns the transaction that adds this to the guard.
+    pub(crate) fn guard_addition_text(&self) -> String {
+        Table { program: self, counts: &Counts::new(), name: GUARD }.to_string()
     }
 }
 
@@ -198,7 +188,7 @@ pub(crate) fn write_set(f: &mut impl Write, before: &str, name: &str, set: &Set)
 fn write_chain(f: &mut fmt::Formatter<'_>, name: &Name, chain: &Chain, table: &str) -> fmt::Result {
     writeln!(f, "\tchain {name} {{")?;
     if let Some(hook) = chain.hook {
-        // The guard comes first: then it can go as soon as the table behind it is the new one.
+        // As a number: `priority`.
         let priority = if table == GUARD { "filter - 1" } else { FILTER };
         writeln!(f, "\t\t{}", hook_at(hook, priority))?;
     }
@@ -206,6 +196,12 @@ fn write_chain(f: &mut fmt::Formatter<'_>, name: &Name, chain: &Chain, table: &s
         write_rule(f, "\t\t", rule)?;
     }
     writeln!(f, "\t}}\n")
+}
+
+/// Returns the number of the priority that base chains of a table have. The guard comes first: then it can be removed as soon as the
+/// table behind it is the new one.
+pub(crate) fn priority(table: &str) -> i32 {
+    if table == GUARD { FILTER_PRIORITY - 1 } else { FILTER_PRIORITY }
 }
 
 pub(crate) fn hook_text(hook: Hook) -> String {
@@ -267,7 +263,12 @@ fn verdict_text(verdict: &Verdict) -> String {
         Verdict::Return => "return".to_owned(),
         Verdict::Jump(chain) => format!("jump {chain}"),
         Verdict::Goto(chain) => format!("goto {chain}"),
-        Verdict::Log(text) => format!("limit rate {LOGGED} log prefix {}", quoted(text)),
+        Verdict::Log(text) => {
+            format!(
+                "limit rate {LOG_PER_SECOND}/second burst {LOG_BURST} packets log prefix {}",
+                quoted(text)
+            )
+        }
         Verdict::Map(fields, map) => format!("{} vmap @{map}", fields_text(fields)),
     }
 }
@@ -356,8 +357,13 @@ fn interface_text(name: &str) -> String {
     }
 }
 
-/// As a string of nft, in which nothing can end it, and not longer than the kernel keeps.
+/// Returns a text as a string of nft.
 fn quoted(text: &str) -> String {
+    format!("\"{}\"", label(text))
+}
+
+/// Returns a text as it is kept in the kernel: without characters that could end a string of nft, at most [`COMMENT`] bytes.
+pub(crate) fn label(text: &str) -> String {
     let mut clean: String = text
         .chars()
         .map(|c| if matches!(c, '"' | '\\' | '$') || c.is_control() { '\'' } else { c })
@@ -370,5 +376,5 @@ fn quoted(text: &str) -> String {
         clean.truncate(end);
         clean.push('…');
     }
-    format!("\"{clean}\"")
+    clean
 }

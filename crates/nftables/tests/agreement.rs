@@ -16,7 +16,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use palisade_engine::Engine;
-use palisade_engine::delta::{Content, Delta};
+use palisade_engine::delta::Delta;
+use palisade_engine::selection::SetKind;
 use palisade_engine::view::View;
 use palisade_model::evaluate::evaluate;
 use palisade_model::event::{Event, Item, Key};
@@ -94,7 +95,7 @@ fn agree(view: &View, whole: &[Program; 3], state: &BTreeMap<Key, Item>) -> usiz
     let alone =
         |party: Party| party.address.is_none_or(|address| claims.get(&address).copied().unwrap_or(0) < 2);
     let gates =
-        view.rules().values().any(|rule| matches!(&*view.sets()[&rule.subject].content, Content::Service(_)));
+        view.rules().values().any(|rule| view.sets()[&rule.subject].selection.kind() == SetKind::Service);
     let conditional =
         |side: &Side| matches!(&side.because, Because::Rule(decision) if !decision.conditions.is_empty());
     let mut checked = 0;

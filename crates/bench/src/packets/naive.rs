@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::net::IpAddr;
 
-use palisade_engine::delta::{Content, Member, MemberKind, Rule, RuleEffect, SetId};
+use palisade_engine::delta::{Member, MemberKind, Rule, RuleEffect, SetId};
 use palisade_engine::view::View;
 use palisade_model::pipeline::Effect;
 use palisade_model::policy::{Direction, TrafficMatch, TrafficMatches};
@@ -135,9 +135,9 @@ fn conditions(part: &View, rule: &Rule, direction: Direction) -> Vec<(Peer, Carr
 
 fn addresses(part: &View, set: SetId) -> Vec<Peer> {
     let Some(set) = part.sets().get(&set) else { return Vec::new() };
-    match &*set.content {
-        Content::Addresses(ranges) => ranges.iter().map(|range| Peer(Some(range))).collect(),
-        _ => {
+    match set.selection.ranges() {
+        Some(ranges) => ranges.iter().map(|range| Peer(Some(range))).collect(),
+        None => {
             let all = set.members.iter().flat_map(|member| &member.addresses);
             all.map(|address| Peer(Some((*address, *address)))).collect()
         }

@@ -5,7 +5,7 @@ use std::fmt;
 use palisade_model::policy::TrafficMatches;
 
 use super::View;
-use crate::delta::{Content, Member, MemberKind, SetId};
+use crate::delta::{Member, MemberKind, SetId};
 
 // === impl View ===
 
@@ -13,13 +13,13 @@ use crate::delta::{Content, Member, MemberKind, SetId};
 impl fmt::Display for View {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |set: &SetId| match self.sets.get(set) {
-            Some(set) => set.content.to_string(),
+            Some(set) => set.selection.to_string(),
             None => format!("set {set}"),
         };
         let mut lines: Vec<String> = Vec::new();
         for set in self.sets.values() {
             let members: Vec<String> = set.members.iter().map(ToString::to_string).collect();
-            lines.push(format!("set {}: [{}]", set.content, members.join(", ")));
+            lines.push(format!("set {}: [{}]", set.selection, members.join(", ")));
         }
         for rule in self.rules.values() {
             let peers = rule.peers.as_ref().map(|sets| {
@@ -78,27 +78,6 @@ impl fmt::Display for Member {
         match &self.node {
             Some(node) if self.kind != MemberKind::Node => write!(f, " on {node}"),
             _ => Ok(()),
-        }
-    }
-}
-
-// === impl Content ===
-
-impl fmt::Display for Content {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Content::Pods(set, None) => set.fmt(f),
-            Content::Pods(set, Some(port)) => {
-                write!(f, "{set} whose port {} is {}/{}", port.name, port.protocol, port.number)
-            }
-            Content::Nodes(selector) if selector.is_everything() => f.write_str("any node"),
-            Content::Nodes(selector) => write!(f, "nodes with {selector}"),
-            Content::Addresses(ranges) => ranges.fmt(f),
-            Content::Names(names) => {
-                let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-                f.write_str(&names.join(" or "))
-            }
-            Content::Service(name) => write!(f, "service {name}"),
         }
     }
 }

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use palisade_engine::delta::{Content, MemberKind, Rule, RuleEffect, SetId};
+use palisade_engine::delta::{MemberKind, Rule, RuleEffect, SetId};
+use palisade_engine::selection::SetKind;
 use palisade_engine::view::View;
 use palisade_model::cluster::Pod;
 use palisade_model::evaluate::subject;
@@ -154,22 +155,21 @@ impl Asked<'_> {
     fn is_in(&self, set: SetId, party: Party) -> bool {
         let holds = |who: Who2| self.walk.members.get(&who).is_some_and(|sets| sets.contains(&set));
         let snapshot = self.context.snapshot;
-        match &*self.walk.view.sets()[&set].content {
-            Content::Pods(..) => match party.who {
+        let selection = &self.walk.view.sets()[&set].selection;
+        match selection.kind() {
+            SetKind::Pods => match party.who {
                 Who::Pod(pod) => holds(pod_key(&snapshot.pods()[pod])),
                 _ => false,
             },
-            Content::Nodes(_) => {
-                self.context.node_of(party).is_some_and(|node| holds(node_key(snapshot, node)))
-            }
-            Content::Addresses(ranges) => {
+            SetKind::Nodes => self.context.node_of(party).is_some_and(|node| holds(node_key(snapshot, node))),
+            SetKind::Addresses => {
                 let covered = self.context.options.ip_block_matches_pods || !self.context.is_pod(party);
-                covered && party.address.is_some_and(|address| ranges.contains(address))
+                covered && party.address.is_some_and(|address| selection.contains_address(address))
             }
-            Content::Names(_) => party.address.is_some_and(|address| {
+            SetKind::Names => party.address.is_some_and(|address| {
                 holds((MemberKind::Address, String::new(), String::new(), Some(address)))
             }),
-            Content::Service(_) => self.flow.via.is_some_and(|via| holds(service_key(snapshot, via))),
+            SetKind::Service => self.flow.via.is_some_and(|via| holds(service_key(snapshot, via))),
         }
     }
 }

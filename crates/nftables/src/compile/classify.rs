@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use palisade_engine::delta::{Content, SetId};
+use palisade_engine::delta::SetId;
+use palisade_engine::selection::Selection;
 use palisade_engine::view::View;
 use palisade_model::address::{Family, next, previous};
 use palisade_model::ranges::Ranges;
@@ -39,7 +40,7 @@ pub(crate) struct Parts {
 }
 
 /// Sets that are ranges of addresses.
-pub(crate) type Blocks = Arc<[(SetId, Arc<Content>)]>;
+pub(crate) type Blocks = Arc<[(SetId, Arc<Selection>)]>;
 
 /// How peers are told apart.
 #[derive(Debug)]
@@ -90,10 +91,10 @@ const MOST_PIECES: usize = 200_000;
 
 impl Parts {
     pub(crate) fn new(list: Arc<List>, layers: Vec<Layer>, shapes: Name, view: &View) -> Self {
-        let content = |id: SetId| Some((id, Arc::clone(&view.sets().get(&id)?.content)));
-        let sets = || list.named().filter_map(content);
-        let blocks = sets().filter(|(_, content)| matches!(**content, Content::Addresses(_))).collect();
-        let peers = sets().filter(|(_, content)| tells_peers(content)).map(|(id, _)| id).collect();
+        let selection = |id: SetId| Some((id, Arc::clone(&view.sets().get(&id)?.selection)));
+        let sets = || list.named().filter_map(selection);
+        let blocks = sets().filter(|(_, selection)| selection.ranges().is_some()).collect();
+        let peers = sets().filter(|(_, selection)| tells_peers(selection)).map(|(id, _)| id).collect();
         Parts { list, layers, shapes, blocks, peers }
     }
 }
@@ -191,7 +192,7 @@ impl Classifier {
     /// The largest set of which all members are found by layers if they are in no other set, so that only the others need to be
     /// looked at.
     fn found_by_layers(&mut self, view: &View, budget: &mut Budget) -> Option<SetId> {
-        let is_partial = |block: &Content| FAMILIES.iter().any(|family| !is_whole(block, *family));
+        let is_partial = |block: &Selection| FAMILIES.iter().any(|family| !is_whole(block, *family));
         if self.blocks.iter().any(|(_, block)| is_partial(block)) {
             return None;
         }
@@ -253,7 +254,8 @@ impl Classifier {
         index: &Index,
         budget: &mut Budget,
     ) -> Option<Class> {
-        let blocks = self.blocks.iter().filter(|(_, block)| holds(block, address)).map(|(id, _)| *id);
+        let blocks =
+            self.blocks.iter().filter(|(_, block)| block.contains_address(address)).map(|(id, _)| *id);
         let sets: Vec<SetId> = index.sets_of(address).chain(blocks).collect();
         budget.take(CONDITION * sets.len() as u64);
         let class = self.class_of(sets.into_iter(), budget);
@@ -344,21 +346,14 @@ impl Classifier {
 }
 
 /// Whether it holds every address of a family.
-fn is_whole(content: &Content, family: Family) -> bool {
+fn is_whole(block: &Selection, family: Family) -> bool {
     let first = if family == Family::V4 { IpAddr::from([0; 4]) } else { IpAddr::from([0; 16]) };
     let ends = (first, the_last(family == Family::V4));
-    matches!(content, Content::Addresses(ranges) if ranges.iter().any(|range| range == ends))
+    block.ranges().is_some_and(|ranges| ranges.iter().any(|range| range == ends))
 }
 
-fn count(content: &Content) -> usize {
-    match content {
-        Content::Addresses(ranges) => ranges.iter().count(),
-        _ => 0,
-    }
-}
-
-fn holds(content: &Content, address: IpAddr) -> bool {
-    matches!(content, Content::Addresses(ranges) if ranges.contains(address))
+fn count(block: &Selection) -> usize {
+    block.ranges().map_or(0, Ranges::len)
 }
 
 pub(crate) fn address_key(address: IpAddr) -> Key {
@@ -366,14 +361,9 @@ pub(crate) fn address_key(address: IpAddr) -> Key {
 }
 
 /// Ranges cut where one of them begins or ends, with the sets that hold each piece, for as long as somebody wants more.
-fn cut(blocks: &[(SetId, Arc<Content>)], piece: &mut dyn FnMut(IpAddr, IpAddr, &BTreeSet<SetId>) -> bool) {
-    let blocks: Vec<(SetId, &Ranges)> = blocks
-        .iter()
-        .filter_map(|(id, content)| match &**content {
-            Content::Addresses(ranges) => Some((*id, ranges)),
-            _ => None,
-        })
-        .collect();
+fn cut(blocks: &[(SetId, Arc<Selection>)], piece: &mut dyn FnMut(IpAddr, IpAddr, &BTreeSet<SetId>) -> bool) {
+    let blocks: Vec<(SetId, &Ranges)> =
+        blocks.iter().filter_map(|(id, block)| Some((*id, block.ranges()?))).collect();
     for v4 in [true, false] {
         // Where something begins or ends, with what does.
         let mut turns: BTreeMap<IpAddr, (Vec<SetId>, Vec<SetId>)> = BTreeMap::new();

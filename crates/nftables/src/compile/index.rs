@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use palisade_engine::delta::{Content, Member, MemberKind, SetId};
+use palisade_engine::delta::{Member, MemberKind, SetId};
+use palisade_engine::selection::{Selection, SetKind};
 use smallvec::SmallVec;
 
 /// Members of sets, the other way round.
@@ -21,8 +22,8 @@ pub(crate) struct Index {
 // === impl Index ===
 
 impl Index {
-    pub(crate) fn join(&mut self, set: SetId, content: &Content, member: &Arc<Member>, node: &str) {
-        if tells_peers(content) {
+    pub(crate) fn join(&mut self, set: SetId, selection: &Selection, member: &Arc<Member>, node: &str) {
+        if tells_peers(selection) {
             for address in &member.addresses {
                 let sets = self.addresses.entry(*address).or_default();
                 match sets.iter_mut().find(|(own, _)| *own == set) {
@@ -39,8 +40,8 @@ impl Index {
         }
     }
 
-    pub(crate) fn leave(&mut self, set: SetId, content: &Content, member: &Arc<Member>, node: &str) {
-        if tells_peers(content) {
+    pub(crate) fn leave(&mut self, set: SetId, selection: &Selection, member: &Arc<Member>, node: &str) {
+        if tells_peers(selection) {
             for address in &member.addresses {
                 let Some(sets) = self.addresses.get_mut(address) else { continue };
                 if let Some(at) = sets.iter().position(|(own, _)| *own == set) {
@@ -83,8 +84,8 @@ impl Index {
 }
 
 /// Whether a set's members are peers by their addresses. What goes to a service is told by the address before translation.
-pub(crate) fn tells_peers(content: &Content) -> bool {
-    matches!(content, Content::Pods(..) | Content::Nodes(_) | Content::Names(_))
+pub(crate) fn tells_peers(selection: &Selection) -> bool {
+    matches!(selection.kind(), SetKind::Pods | SetKind::Nodes | SetKind::Names)
 }
 
 /// Whether somebody is a pod of this node, or the node.

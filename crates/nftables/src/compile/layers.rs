@@ -6,10 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use palisade_engine::delta::{Content, SetId};
+use palisade_engine::delta::SetId;
+use palisade_engine::selection::{Breadth, Selection};
 use palisade_engine::view::View;
 use palisade_model::address::Family;
-use palisade_model::policy::{Namespaces, PodSet};
 
 use super::classify::address_key;
 use super::decide::{Condition, List};
@@ -52,7 +52,7 @@ impl Everybody {
     pub(crate) fn words(&self, view: &View) -> String {
         let sets = self.sets.iter().filter_map(|set| view.sets().get(set));
         let mut words: Vec<String> =
-            sets.filter(|set| tells_peers(&set.content)).map(|set| set.content.to_string()).collect();
+            sets.filter(|set| tells_peers(&set.selection)).map(|set| set.selection.to_string()).collect();
         words.sort();
         words.join(", or ")
     }
@@ -60,7 +60,7 @@ impl Everybody {
     /// Who they are.
     pub(crate) fn members(&self, view: &View, family: Family) -> Elements {
         let sets =
-            self.sets.iter().filter_map(|set| view.sets().get(set)).filter(|set| tells_peers(&set.content));
+            self.sets.iter().filter_map(|set| view.sets().get(set)).filter(|set| tells_peers(&set.selection));
         let members = sets.flat_map(|set| &set.members).flat_map(|member| &member.addresses);
         let own = members.filter(|address| Family::of(**address) == family);
         own.map(|address| (address_key(*address), None)).collect()
@@ -69,24 +69,27 @@ impl Everybody {
 
 /// The conditions of a list to look up by themselves: what means fewer comes first.
 pub(crate) fn layers(list: &List, view: &View, mut name: impl FnMut(&[SetId]) -> Name) -> Vec<Layer> {
-    let content = |set: &SetId| view.sets().get(set).map(|set| &*set.content);
-    let is_met = |sets: &&Vec<SetId>| sets.iter().filter_map(content).any(tells_peers);
+    let selection = |set: &SetId| view.sets().get(set).map(|set| &*set.selection);
+    let is_met = |sets: &&Vec<SetId>| sets.iter().filter_map(selection).any(tells_peers);
     let numbered = list.conditions.iter().enumerate().filter(|(_, sets)| is_met(sets));
     let mut chosen: Vec<(Condition, &Vec<SetId>)> = numbered.collect();
     // Those of one namespace are few: if there are others, they are told apart by the list itself, in one lookup.
-    let broad = |sets: &[SetId]| sets.iter().filter_map(content).map(breadth).max().unwrap_or(0);
+    let breadth = |sets: &[SetId]| sets.iter().filter_map(selection).map(Selection::breadth).max();
     if list.conditions.len() > 1 {
-        chosen.retain(|(_, sets)| broad(sets) > 0);
+        chosen.retain(|(_, sets)| breadth(sets) > Some(Breadth::OneNamespace));
     }
     if chosen.len() > FEW {
-        chosen.retain(|(_, sets)| broad(sets) > 1);
-        chosen.sort_by_key(|(_, sets)| (std::cmp::Reverse(broad(sets)), name(sets)));
+        chosen.retain(|(_, sets)| breadth(sets) > Some(Breadth::SeveralNamespaces));
+        chosen.sort_by_key(|(_, sets)| (std::cmp::Reverse(breadth(sets)), name(sets)));
         chosen.truncate(FEW);
     }
     let part = |some: &[SetId], of: &[SetId]| {
         some.iter().all(|one| {
             of.contains(one)
-                || of.iter().filter_map(content).any(|of| content(one).is_some_and(|one| is_part(one, of)))
+                || of
+                    .iter()
+                    .filter_map(selection)
+                    .any(|of| selection(one).is_some_and(|one| one.is_subset_of(of)))
         })
     };
     let mut layers: Vec<Layer> = chosen
@@ -103,30 +106,4 @@ pub(crate) fn layers(list: &List, view: &View, mut name: impl FnMut(&[SetId]) ->
         by_parts.then_with(|| one.name.cmp(&other.name))
     });
     layers
-}
-
-/// How many a set may mean, roughly: more than one namespace's, or all there are.
-fn breadth(content: &Content) -> usize {
-    match content {
-        Content::Pods(PodSet { namespaces: Namespaces::Matching(namespaces), pods, .. }, None) => {
-            1 + usize::from(namespaces.is_everything()) + usize::from(pods.is_everything())
-        }
-        Content::Nodes(_) => 1,
-        _ => 0,
-    }
-}
-
-/// Whether everybody in one set is in the other, as far as their words tell. Where they do not, nothing is lost but room.
-fn is_part(one: &Content, of: &Content) -> bool {
-    let (Content::Pods(one, port), Content::Pods(of, of_port)) = (one, of) else { return one == of };
-    let namespaces = match (&one.namespaces, &of.namespaces) {
-        (Namespaces::Matching(one), Namespaces::Matching(of)) => one.implies(of),
-        (_, Namespaces::Matching(of)) => of.is_everything(),
-        (one, of) => one == of,
-    };
-    namespaces
-        && one.pods.implies(&of.pods)
-        && one.external == of.external
-        && (of.account.is_none() || of.account == one.account)
-        && (of_port.is_none() || of_port == port)
 }

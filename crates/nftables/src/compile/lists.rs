@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use palisade_engine::delta::{Content, Rule as ViewRule, RuleId, SetId};
+use palisade_engine::delta::{Rule as ViewRule, RuleId, SetId};
+use palisade_engine::selection::SetKind;
 use palisade_model::address::Family;
 use palisade_model::policy::Direction;
 
@@ -126,8 +127,8 @@ impl Live {
         let cost = granted - budget.left();
         let parts = Parts::new(list, layers, shapes, &self.view);
         self.insert(name.clone(), &parts, None, (budget, cost));
-        let content = |set: &SetId| self.view.sets().get(set).map(|set| &*set.content);
-        let is_service = |set: &SetId| matches!(content(set), Some(Content::Service(_)));
+        let kind = |set: &SetId| self.view.sets().get(set).map(|set| set.selection.kind());
+        let is_service = |set: &SetId| kind(set) == Some(SetKind::Service);
         let services: Vec<SetId> = parts.list.named().filter(is_service).collect();
         let services = services.into_iter().map(|set| (set, self.list_to(&name, &parts, set))).collect();
         if let Some(listed) = self.lists.get_mut(&name) {

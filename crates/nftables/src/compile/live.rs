@@ -9,7 +9,8 @@ use std::mem;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use palisade_engine::delta::{Change, Content, Delta, Member, MemberKind, SetId};
+use palisade_engine::delta::{Change, Delta, Member, MemberKind, SetId};
+use palisade_engine::selection::{Selection, SetKind};
 use palisade_engine::view::{OutOfStep, View};
 use palisade_model::policy::Direction;
 use smol_str::SmolStr;
@@ -329,11 +330,11 @@ impl Touched {
     /// What a change touches, before it is made.
     fn note(&mut self, view: &View, change: &Change, index: &mut Index, names: &mut Names, node: &str) {
         match change {
-            Change::Set(id, content, members) => {
+            Change::Set(id, selection, members) => {
                 names.forget_set(*id);
                 // Whoever is told apart by a set that comes is served anew, and finds its members there.
                 for member in members {
-                    index.join(*id, content, member, node);
+                    index.join(*id, selection, member, node);
                     self.own(member, node);
                 }
             }
@@ -341,7 +342,7 @@ impl Touched {
                 names.forget_set(*id);
                 let Some(set) = view.sets().get(id) else { return };
                 for member in &set.members {
-                    index.leave(*id, &set.content, member, node);
+                    index.leave(*id, &set.selection, member, node);
                     self.own(member, node);
                 }
             }
@@ -354,20 +355,23 @@ impl Touched {
                 self.subjects.extend(view.rules().get(id).map(|rule| rule.subject));
             }
             Change::Move(moves) => {
-                let content = |set: &SetId| view.sets().get(set).map(|set| Arc::clone(&set.content));
+                let selection = |set: &SetId| view.sets().get(set).map(|set| Arc::clone(&set.selection));
                 for moved in moves {
-                    for (set, content) in moved.left.iter().filter_map(|set| Some((*set, content(set)?))) {
+                    for (set, selection) in moved.left.iter().filter_map(|set| Some((*set, selection(set)?)))
+                    {
                         for member in &moved.members {
-                            index.leave(set, &content, member, node);
-                            self.member(set, &content, member, node);
+                            index.leave(set, &selection, member, node);
+                            self.member(set, &selection, member, node);
                         }
                     }
                 }
                 for moved in moves {
-                    for (set, content) in moved.joined.iter().filter_map(|set| Some((*set, content(set)?))) {
+                    for (set, selection) in
+                        moved.joined.iter().filter_map(|set| Some((*set, selection(set)?)))
+                    {
                         for member in &moved.members {
-                            index.join(set, &content, member, node);
-                            self.member(set, &content, member, node);
+                            index.join(set, &selection, member, node);
+                            self.member(set, &selection, member, node);
                         }
                     }
                 }
@@ -376,11 +380,11 @@ impl Touched {
         }
     }
 
-    fn member(&mut self, set: SetId, content: &Content, member: &Arc<Member>, node: &str) {
-        if tells_peers(content) {
+    fn member(&mut self, set: SetId, selection: &Selection, member: &Arc<Member>, node: &str) {
+        if tells_peers(selection) {
             self.peers.extend(member.addresses.iter().map(|address| (set, *address)));
         }
-        if matches!(content, Content::Service(_)) {
+        if selection.kind() == SetKind::Service {
             self.services.insert(set);
         }
         self.own(member, node);

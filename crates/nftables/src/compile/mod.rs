@@ -33,7 +33,8 @@ mod names;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use palisade_engine::delta::{Content, Rule as ViewRule, RuleEffect};
+use palisade_engine::delta::{Rule as ViewRule, RuleEffect};
+use palisade_engine::selection::SetKind;
 use palisade_engine::view::View;
 use palisade_model::address::Family;
 use palisade_model::pipeline::Effect;
@@ -88,7 +89,7 @@ fn lacks(view: &View) -> BTreeSet<String> {
             lacks.insert(format!("{who}: conditions on layer 7 cannot be checked, so it allows nothing"));
         }
         let subject = view.sets().get(&rule.subject);
-        if subject.is_some_and(|set| matches!(&*set.content, Content::Service(_))) {
+        if subject.is_some_and(|set| set.selection.kind() == SetKind::Service) {
             lacks.insert(format!("{}: applies to a service, which is not enforced here", who(view, rule)));
         }
     }

@@ -1,21 +1,18 @@
-//! Elements into messages and out of them: what comes and goes as one transaction, and what is in a set.
-//!
-//! This is the way that most changes take, without a process. What it cannot say, nft says ([`Shape::can_tell`]).
+//! Elements of sets and maps as netlink attributes, written and read.
 
 use rustix::io::Errno;
 
-use crate::kernel::message::{ACK, Attributes, CREATE, EXCLUSIVE, Message, Messages, REQUEST};
+use crate::kernel::message::{Attributes, Message, Messages};
 use crate::kernel::netlink::Socket;
 use crate::kernel::shape::{Raw, Shape, Shapes, fields};
 use crate::kernel::tables::{self, INET, NEW_TABLE, OF_TABLE};
-use crate::patch::Patch;
 use crate::program::{Elements, Name, Verdict};
 use crate::text::TABLE;
 
 const GET_SET: u16 = NEW_TABLE | 10;
-const NEW_ELEMENTS: u16 = NEW_TABLE | 12;
+pub(crate) const NEW_ELEMENTS: u16 = NEW_TABLE | 12;
 const GET_ELEMENTS: u16 = NEW_TABLE | 13;
-const DELETE_ELEMENTS: u16 = NEW_TABLE | 14;
+pub(crate) const DELETE_ELEMENTS: u16 = NEW_TABLE | 14;
 
 /// Beside the table's name, the set's.
 const OF_SET: u16 = 2;
@@ -28,6 +25,7 @@ const ELEMENT: u16 = 1;
 const KEY: u16 = 1;
 const DATA: u16 = 2;
 const ELEMENT_FLAGS: u16 = 3;
+const USERDATA: u16 = 6;
 const KEY_END: u16 = 10;
 const VALUE: u16 = 1;
 const VERDICT: u16 = 2;
@@ -44,6 +42,9 @@ const OTHER: u32 = 0x72;
 const IS_END: u32 = 1;
 const IS_REST: u32 = 2;
 
+/// The user data by which nft marks an interval without an end: a type, a length, and a number in the byte order of this machine.
+const OPEN: [u8; 6] = if cfg!(target_endian = "little") { [1, 4, 1, 0, 0, 0] } else { [1, 4, 0, 0, 0, 1] };
+
 /// Verdicts.
 const DROP: i32 = 0;
 const ACCEPT: i32 = 1;
@@ -54,111 +55,89 @@ const RETURN: i32 = -5;
 /// No message is longer than this: an attribute must be shorter than 64 KiB, and an error sends it back whole.
 const LONGEST: usize = 32 * 1024;
 
-// === impl Patch ===
-
-impl Patch {
-    /// The transaction that moves these elements, with the numbers of its first message and of the last that is acknowledged;
-    /// nothing if only nft can say it, or a set is not known.
-    pub(crate) fn messages(&self, socket: &mut Socket, shapes: &Shapes) -> Option<(Messages, u32, u32)> {
-        let known = self.leave.iter().chain(&self.join).all(|(name, elements)| {
-            let shape = shapes.get(name).and_then(Option::as_ref);
-            shape.is_some_and(|shape| {
-                elements.iter().all(|(key, verdict)| shape.can_tell(key, verdict.as_ref()))
-            })
-        });
-        if !known || !self.is_elements_only() {
+/// Writes elements of one set into messages that `begin` begins, as many as it takes. Nothing is begun for no elements. `None` if an
+/// element does not fit the set; what was written so far is then of no use.
+pub(crate) fn write(
+    messages: &mut Messages,
+    is_new: bool,
+    shape: &Shape,
+    elements: &Elements,
+    mut begin: impl FnMut(&mut Messages),
+) -> Option<()> {
+    let mut list = None;
+    for (key, verdict) in elements {
+        if !shape.fits(key, verdict.as_ref()) {
             return None;
         }
-        let mut writer = Writer { messages: Messages::default(), list: None, last: 0 };
-        let first = tables::begin(socket, &mut writer.messages);
-        writer.last = first;
-        for (kind, flags, sets) in
-            [(DELETE_ELEMENTS, 0, &self.leave), (NEW_ELEMENTS, CREATE | EXCLUSIVE, &self.join)]
-        {
-            for (name, elements) in sets {
-                let shape = shapes.get(name).and_then(Option::as_ref)?;
-                writer.elements(socket, (kind, flags), name, shape, elements)?;
+        if list.is_none() || messages.length() > LONGEST {
+            if let Some(list) = list.take() {
+                messages.close(list);
             }
+            begin(messages);
+            list = Some(messages.open_nested(LIST));
         }
-        writer.end();
-        tables::end(socket, &mut writer.messages);
-        Some((writer.messages, first, writer.last))
+        let first = shape.bytes(key.iter().map(|(first, _)| *first))?;
+        let verdict = verdict.as_ref().filter(|_| is_new);
+        if shape.in_pairs() {
+            let after = shape.after(key);
+            write_element(messages, &first, None, verdict, after.is_none().then_some(Mark::Open));
+            if let Some(after) = after {
+                write_element(messages, &after, None, None, Some(Mark::End));
+            }
+        } else if shape.interval {
+            let last = shape.bytes(key.iter().map(|(_, last)| *last))?;
+            write_element(messages, &first, Some(&last), verdict, None);
+        } else {
+            write_element(messages, &first, None, verdict, None);
+        }
     }
+    if let Some(list) = list {
+        messages.close(list);
+    }
+    Some(())
 }
 
-/// Elements into messages, none of which is too long.
-struct Writer {
-    messages: Messages,
-    list: Option<usize>,
-    last: u32,
+/// What marks an element of a set of intervals of one field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    /// The first value after an interval.
+    End,
+    /// The first value of an interval that has no end, because it reaches to the last value of all.
+    Open,
 }
 
-// === impl Writer ===
-
-impl Writer {
-    fn elements(
-        &mut self,
-        socket: &mut Socket,
-        (kind, flags): (u16, u16),
-        name: &Name,
-        shape: &Shape,
-        elements: &Elements,
-    ) -> Option<()> {
-        self.end();
-        let is_new = kind == NEW_ELEMENTS;
-        for (key, verdict) in elements {
-            if self.list.is_none() || self.messages.length() > LONGEST {
-                self.end();
-                self.last = socket.next();
-                // Every message is acknowledged: it costs little, and the last is always one of them.
-                self.messages.begin(kind, REQUEST | ACK | flags, self.last, INET, 0);
-                self.messages.name(OF_TABLE, TABLE);
-                self.messages.name(OF_SET, name);
-                self.list = Some(self.messages.open_nested(LIST));
-            }
-            let first = shape.bytes(key.iter().map(|(first, _)| *first))?;
-            let verdict = verdict.as_ref().filter(|_| is_new);
-            if shape.in_pairs() {
-                self.element(&first, None, verdict, 0);
-                self.element(&shape.after(key)?, None, None, IS_END);
-            } else if shape.interval {
-                let last = shape.bytes(key.iter().map(|(_, last)| *last))?;
-                self.element(&first, Some(&last), verdict, 0);
-            } else {
-                self.element(&first, None, verdict, 0);
-            }
+fn write_element(
+    messages: &mut Messages,
+    key: &[u8],
+    key_end: Option<&[u8]>,
+    verdict: Option<&Verdict>,
+    mark: Option<Mark>,
+) {
+    messages.nested(ELEMENT, |element| {
+        if mark == Some(Mark::End) {
+            element.number(ELEMENT_FLAGS, IS_END);
         }
-        self.end();
-        Some(())
-    }
-
-    fn element(&mut self, key: &[u8], key_end: Option<&[u8]>, verdict: Option<&Verdict>, flags: u32) {
-        self.messages.nested(ELEMENT, |element| {
-            if flags != 0 {
-                element.attribute(ELEMENT_FLAGS, &flags.to_be_bytes());
-            }
-            element.nested(KEY, |data| data.attribute(VALUE, key));
-            if let Some(key_end) = key_end {
-                element.nested(KEY_END, |data| data.attribute(VALUE, key_end));
-            }
-            if let Some((code, chain)) = verdict.and_then(code) {
-                element.nested(DATA, |data| {
-                    data.nested(VERDICT, |verdict| {
-                        verdict.attribute(CODE, &code.to_be_bytes());
-                        if let Some(chain) = chain {
-                            verdict.name(CHAIN, chain);
-                        }
-                    });
-                });
-            }
-        });
-    }
-
-    fn end(&mut self) {
-        if let Some(at) = self.list.take() {
-            self.messages.close(at);
+        element.nested(KEY, |data| data.attribute(VALUE, key));
+        if let Some(key_end) = key_end {
+            element.nested(KEY_END, |data| data.attribute(VALUE, key_end));
         }
-    }
+        if let Some((code, chain)) = verdict.and_then(code) {
+            element.nested(DATA, |data| write_verdict(data, code, chain));
+        }
+        if mark == Some(Mark::Open) {
+            element.attribute(USERDATA, &OPEN);
+        }
+    });
+}
+
+/// Writes a verdict as a constant.
+pub(crate) fn write_verdict(data: &mut Messages, code: i32, chain: Option<&Name>) {
+    data.nested(VERDICT, |verdict| {
+        verdict.attribute(CODE, &code.to_be_bytes());
+        if let Some(chain) = chain {
+            verdict.name(CHAIN, chain);
+        }
+    });
 }
 
 /// The sets of our table. Those that a rule has for itself are a part of that rule.
@@ -223,8 +202,8 @@ fn raw_element(element: Attributes<'_>) -> Option<Raw> {
     })
 }
 
-/// A verdict as its number, and the chain it leads to.
-fn code(verdict: &Verdict) -> Option<(i32, Option<&Name>)> {
+/// Returns the number of a verdict, and the chain it leads to; `None` for what is no verdict in the kernel.
+pub(crate) fn code(verdict: &Verdict) -> Option<(i32, Option<&Name>)> {
     Some(match verdict {
         Verdict::Accept => (ACCEPT, None),
         Verdict::Drop => (DROP, None),
@@ -255,12 +234,12 @@ mod tests {
     #[test]
     fn broken_elements_are_none() {
         let verdict = Verdict::Jump("chain".into());
-        let mut writer = Writer { messages: Messages::default(), list: None, last: 0 };
-        writer.messages.begin(NEW_ELEMENTS, 0, 1, INET, 0);
-        let list = writer.messages.open_nested(LIST);
-        writer.element(&[1, 2], Some(&[3, 4]), Some(&verdict), IS_END);
-        writer.messages.close(list);
-        let whole = writer.messages.finish().unwrap();
+        let mut messages = Messages::default();
+        messages.begin(NEW_ELEMENTS, 0, 1, INET, 0);
+        let list = messages.open_nested(LIST);
+        write_element(&mut messages, &[1, 2], Some(&[3, 4]), Some(&verdict), Some(Mark::End));
+        messages.close(list);
+        let whole = messages.finish().unwrap();
         let wanted = Raw { key: vec![1, 2], begins: false, end: Some(vec![3, 4]), verdict: Some(verdict) };
         for at in 16..whole.len() {
             for other in [0, 1, 3, 4, 0x7f, 0x80, 0xff] {

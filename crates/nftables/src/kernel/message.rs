@@ -15,6 +15,8 @@ pub(crate) const DUMP: u16 = 0x0300;
 pub(crate) const EXCLUSIVE: u16 = 0x0200;
 /// What is not there is made.
 pub(crate) const CREATE: u16 = 0x0400;
+/// A rule is added after those of its chain, not before them.
+pub(crate) const APPEND: u16 = 0x0800;
 
 /// An answer of several messages.
 pub(crate) const MULTI: u16 = 0x0002;
@@ -86,6 +88,27 @@ impl Messages {
         let at = self.open(kind);
         self.bytes.extend_from_slice(value);
         self.close(at);
+    }
+
+    /// Adds flags to the message that was begun last.
+    pub(crate) fn add_flags(&mut self, flags: u16) {
+        if let Some([low, high]) = self.bytes.get_mut(self.began + 6..self.began + 8) {
+            let all = u16::from_ne_bytes([*low, *high]) | flags;
+            [*low, *high] = all.to_ne_bytes();
+        }
+    }
+
+    /// Writes a number of 32 bits in network byte order.
+    pub(crate) fn number(&mut self, kind: u16, number: u32) {
+        self.attribute(kind, &number.to_be_bytes());
+    }
+
+    /// Writes a length as a number of 32 bits.
+    pub(crate) fn length_of(&mut self, kind: u16, length: usize) {
+        match u32::try_from(length) {
+            Ok(length) => self.number(kind, length),
+            Err(_) => self.too_long = true,
+        }
     }
 
     /// A name, which the kernel wants to end with a zero.

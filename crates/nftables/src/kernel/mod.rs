@@ -10,6 +10,7 @@
 mod conntrack;
 mod counters;
 mod elements;
+mod expressions;
 mod fake;
 pub mod features;
 mod linux;
@@ -19,6 +20,7 @@ mod netlink;
 mod nft;
 mod shape;
 mod tables;
+mod transaction;
 mod watch;
 
 use std::collections::BTreeMap;

@@ -9,8 +9,7 @@
 //!   several fields, intervals      key = first values, key end = last values
 //! ```
 //!
-//! An interval that reaches to the last value of all has no end; nft marks it in a way of its own, so that such changes are left to
-//! nft ([`Shape::can_tell`]).
+//! An interval of one field that reaches to the last value of all has no end; nft marks its first element as open.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -28,6 +27,20 @@ pub(crate) struct Shape {
     pub(crate) interval: bool,
     pub(crate) is_map: bool,
 }
+
+/// The numbers that nft has for types of fields.
+const FIELD_NUMBERS: [(FieldType, u32); 10] = [
+    (FieldType::Address(Family::V4), 7),
+    (FieldType::Address(Family::V6), 8),
+    (FieldType::Protocol, 12),
+    (FieldType::Port, 13),
+    (FieldType::IcmpType(Family::V4), 14),
+    (FieldType::IcmpType(Family::V6), 29),
+    (FieldType::IcmpCode(Family::V4), 32),
+    (FieldType::IcmpCode(Family::V6), 33),
+    (FieldType::Interface, 41),
+    (FieldType::IgmpType, 42),
+];
 
 /// The shapes of sets; nothing for one that we would never make.
 pub(crate) type Shapes = BTreeMap<Name, Option<Shape>>;
@@ -54,8 +67,8 @@ impl Shape {
         self.interval && self.key.len() == 1
     }
 
-    /// Whether we can say this element ourselves; whatever we cannot, nft says or refuses.
-    pub(crate) fn can_tell(&self, key: &Key, verdict: Option<&Verdict>) -> bool {
+    /// Returns whether an element can be in such a set. Others are left to nft, which reports what is wrong with them.
+    pub(crate) fn fits(&self, key: &Key, verdict: Option<&Verdict>) -> bool {
         let fits = |(field, (first, last)): (&FieldType, &(Value, Value))| {
             is_of(*field, *first) && is_of(*field, *last) && first <= last && (self.interval || first == last)
         };
@@ -64,10 +77,7 @@ impl Shape {
             Some(Verdict::Reject | Verdict::Map(..)) => false,
             Some(_) => self.is_map,
         };
-        key.len() == self.key.len()
-            && self.key.iter().zip(key).all(fits)
-            && verdict_fits
-            && (!self.in_pairs() || self.after(key).is_some())
+        key.len() == self.key.len() && self.key.iter().zip(key).all(fits) && verdict_fits
     }
 
     /// The first value after an interval of one field, as bytes; none after the last of all.
@@ -87,24 +97,7 @@ impl Shape {
     pub(crate) fn bytes(&self, values: impl Iterator<Item = Value>) -> Option<Vec<u8>> {
         let mut bytes = Vec::with_capacity(self.width());
         for (field, value) in self.key.iter().zip(values) {
-            match (field, value) {
-                (FieldType::Address(Family::V4), Value::Address(IpAddr::V4(address))) => {
-                    bytes.extend(address.octets());
-                }
-                (FieldType::Address(Family::V6), Value::Address(IpAddr::V6(address))) => {
-                    bytes.extend(address.octets());
-                }
-                (FieldType::Port, Value::Number(number)) => bytes.extend(number.to_be_bytes()),
-                (FieldType::Interface, Value::Interface(interface)) => bytes.extend(interface.bytes()),
-                (
-                    FieldType::Protocol
-                    | FieldType::IcmpType(_)
-                    | FieldType::IcmpCode(_)
-                    | FieldType::IgmpType,
-                    Value::Number(number),
-                ) => bytes.push(u8::try_from(number).ok()?),
-                _ => return None,
-            }
+            push_value(&mut bytes, *field, value)?;
             if self.key.len() > 1 {
                 bytes.resize(bytes.len().next_multiple_of(4), 0);
             }
@@ -112,8 +105,8 @@ impl Shape {
         Some(bytes)
     }
 
-    /// How many bytes a key has.
-    fn width(&self) -> usize {
+    /// Returns the length of a key in bytes.
+    pub(crate) fn width(&self) -> usize {
         match self.key.as_slice() {
             [one] => width(*one),
             several => several.iter().map(|field| width(*field).next_multiple_of(4)).sum(),
@@ -178,30 +171,55 @@ impl Shape {
     }
 }
 
-/// What a key is made of, from the number that nft keeps for itself: six bits a field, the first in the highest.
+/// Returns the fields of a key from the number that nft keeps for itself: six bits a field, the first in the highest.
 pub(crate) fn fields(number: u32) -> Option<Vec<FieldType>> {
     let mut fields = Vec::new();
     let mut rest = number;
     while rest != 0 {
-        fields.push(match rest & 0x3f {
-            7 => FieldType::Address(Family::V4),
-            8 => FieldType::Address(Family::V6),
-            12 => FieldType::Protocol,
-            13 => FieldType::Port,
-            14 => FieldType::IcmpType(Family::V4),
-            29 => FieldType::IcmpType(Family::V6),
-            32 => FieldType::IcmpCode(Family::V4),
-            33 => FieldType::IcmpCode(Family::V6),
-            41 => FieldType::Interface,
-            _ => return None,
-        });
+        let (field, _) = FIELD_NUMBERS.iter().find(|(_, number)| *number == rest & 0x3f)?;
+        fields.push(*field);
         rest >>= 6;
     }
     fields.reverse();
     (!fields.is_empty()).then_some(fields)
 }
 
-fn width(field: FieldType) -> usize {
+/// Returns the number that nft keeps for a key: the inverse of [`fields`].
+pub(crate) fn number(fields: &[FieldType]) -> u32 {
+    fields.iter().fold(0, |all, field| {
+        let number = FIELD_NUMBERS.iter().find(|(known, _)| known == field).map_or(0, |(_, number)| *number);
+        all << 6 | number
+    })
+}
+
+/// Returns a value of a field as the kernel compares it; `None` if the field cannot have it.
+pub(crate) fn value_bytes(field: FieldType, value: Value) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(width(field));
+    push_value(&mut bytes, field, value)?;
+    Some(bytes)
+}
+
+fn push_value(bytes: &mut Vec<u8>, field: FieldType, value: Value) -> Option<()> {
+    match (field, value) {
+        (FieldType::Address(Family::V4), Value::Address(IpAddr::V4(address))) => {
+            bytes.extend(address.octets());
+        }
+        (FieldType::Address(Family::V6), Value::Address(IpAddr::V6(address))) => {
+            bytes.extend(address.octets());
+        }
+        (FieldType::Port, Value::Number(number)) => bytes.extend(number.to_be_bytes()),
+        (FieldType::Interface, Value::Interface(interface)) => bytes.extend(interface.bytes()),
+        (
+            FieldType::Protocol | FieldType::IcmpType(_) | FieldType::IcmpCode(_) | FieldType::IgmpType,
+            Value::Number(number),
+        ) => bytes.push(u8::try_from(number).ok()?),
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Returns the length of a field in bytes.
+pub(crate) fn width(field: FieldType) -> usize {
     match field {
         FieldType::Address(Family::V4) => 4,
         FieldType::Address(Family::V6) | FieldType::Interface => 16,

@@ -21,14 +21,13 @@ use std::time::{Duration, Instant};
 use rustix::thread::{MembarrierCommand, membarrier};
 
 use crate::kernel::elements;
-use crate::kernel::netlink::Socket;
-use crate::kernel::shape::Shape;
+use crate::kernel::shape::{Shape, Shapes};
 use crate::kernel::{Counts, Kernel, KernelError};
 use crate::patch::Patch;
 use crate::program::{Name, Set};
+use crate::text::TABLE;
 
 use super::Linux;
-use super::talk::{MANY, ToldBy};
 
 /// What nft says when something cannot go because something leads to it.
 const IN_USE: &str = "Device or resource busy";
@@ -38,27 +37,27 @@ const LONG: Duration = Duration::from_millis(200);
 // === impl Linux ===
 
 impl Linux {
-    /// A patch of elements without nft; says whether that can be.
-    pub(super) fn move_elements(&mut self, patch: &Patch) -> Result<bool, KernelError> {
-        let shapes = match self.shapes.take() {
-            Some(shapes) => shapes,
-            None => self.talk("cannot read what sets there are", elements::shapes)?,
-        };
-        let told_by = if patch.moves() > MANY { ToldBy::Generation } else { ToldBy::Socket };
-        let moved = self.change(told_by, |linux| {
-            let moved =
-                linux.talk("cannot change elements", |socket| match patch.messages(socket, &shapes) {
-                    Some((messages, first, last)) => socket.ask(messages, first, last).map(|()| true),
-                    None => Ok(false),
-                });
-            (linux.socket.as_ref().map_or(0, Socket::port), moved)
-        })?;
+    /// Commits a patch as one transaction: over netlink, or through nft where only that can express it. New counters start with
+    /// `counts`.
+    pub(super) fn commit(&mut self, patch: &Patch, counts: &Counts) -> Result<(), KernelError> {
+        if self.shapes.is_none() && patch.moves() > 0 {
+            self.shapes = Some(self.talk("cannot read what sets there are", elements::shapes)?);
+        }
         // After an error it is better to look again what there is.
-        self.shapes = Some(shapes);
-        Ok(moved)
+        let shapes = self.shapes.take();
+        let elements = patch.moves() + count_elements(&patch.sets);
+        let is_committed =
+            self.netlink_transaction("cannot change the table", TABLE, elements, |transaction| {
+                transaction.patch(patch, counts, shapes.as_ref().unwrap_or(&Shapes::new()))
+            })?;
+        if !is_committed {
+            self.transaction(&patch.text_with(counts), elements)?;
+        }
+        self.shapes = shapes;
+        Ok(())
     }
 
-    /// A patch through nft. Counters that come begin with these counts.
+    /// Applies a patch in steps. New counters start with `counts`.
     pub(super) fn move_structure(&mut self, patch: &Patch, counts: &Counts) -> Result<(), KernelError> {
         if self.left.takes_what_comes_with(patch) {
             self.tidy()?;
@@ -70,10 +69,8 @@ impl Linux {
         for name in &kept {
             comes.changed.extend(comes.chains.remove_entry(name));
         }
-        if !comes.is_empty() {
-            self.step(&comes, counts)?;
-        }
-        if let Err(error) = self.change_over(&changes) {
+        self.step(&comes, counts)?;
+        if let Err(error) = self.step(&changes, &Counts::new()) {
             self.undo(comes.undone());
             return Err(error);
         }
@@ -86,15 +83,11 @@ impl Linux {
         Ok(())
     }
 
-    /// Leads to what has come. Mostly a pod gets another list of rules, which needs no second process.
-    fn change_over(&mut self, changes: &Patch) -> Result<(), KernelError> {
-        let is_moved = changes.is_elements_only() && (changes.is_empty() || self.move_elements(changes)?);
-        if is_moved { Ok(()) } else { self.step(changes, &Counts::new()) }
-    }
-
     fn step(&mut self, patch: &Patch, counts: &Counts) -> Result<(), KernelError> {
-        let elements = patch.moves() + count_elements(&patch.sets);
-        match self.transaction(&patch.text_with(counts), elements) {
+        if patch.is_empty() {
+            return Ok(());
+        }
+        match self.commit(patch, counts) {
             Err(KernelError::Busy(said)) if said.contains(IN_USE) => Err(KernelError::Refused(said)),
             other => other,
         }
@@ -102,7 +95,7 @@ impl Linux {
 
     /// Takes away what came, which nothing has ever led to.
     fn undo(&mut self, comes: Patch) {
-        if !comes.is_empty() && self.transaction(&comes.text(), 0).is_err() {
+        if !comes.is_empty() && self.commit(&comes, &Counts::new()).is_err() {
             self.leave(comes);
         }
     }
@@ -118,7 +111,7 @@ impl Linux {
     /// Takes away what is left behind, which no packet is on its way through.
     pub(super) fn clear(&mut self) -> Result<(), KernelError> {
         let mut left = mem::take(&mut self.left);
-        match self.transaction(&left.text(), 0) {
+        match self.commit(&left, &Counts::new()) {
             Err(KernelError::Busy(said)) if said.contains(IN_USE) => {
                 if !self.releases_late {
                     return Err(KernelError::Refused(said));
@@ -137,11 +130,11 @@ impl Linux {
         let empty = chains.no_chains.iter().map(|name| (name.clone(), Default::default())).collect();
         let without = Patch { changed: empty, ..left.clone() };
         self.left = chains;
-        if let Err(error) = self.transaction(&without.text(), 0) {
+        if let Err(error) = self.commit(&without, &Counts::new()) {
             self.left.take_away(left);
             return Err(error);
         }
-        match self.transaction(&self.left.text(), 0) {
+        match self.commit(&self.left.clone(), &Counts::new()) {
             Ok(()) => self.left = Patch::default(),
             Err(KernelError::Busy(said)) if said.contains(IN_USE) => {}
             Err(error) => return Err(error),

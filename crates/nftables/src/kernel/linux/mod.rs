@@ -197,9 +197,10 @@ impl Kernel for Linux {
     }
 
     fn patch(&mut self, patch: &Patch) -> Result<(), KernelError> {
-        let is_moved = patch.is_elements_only() && (patch.is_empty() || self.move_elements(patch)?);
-        if !is_moved {
+        if !patch.is_elements_only() {
             self.move_structure(patch, &Counts::new())?;
+        } else if !patch.is_empty() {
+            self.commit(patch, &Counts::new())?;
         }
         // Whoever changes something all the time never comes to tidy up.
         if self.left.is_empty() || self.tried.elapsed() < self.left_alone {

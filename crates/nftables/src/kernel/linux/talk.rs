@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use crate::kernel::KernelError;
 use crate::kernel::netlink::Socket;
+use crate::kernel::transaction::Transaction;
 use crate::kernel::watch::{self, Heard, Watch};
 
 use super::Linux;
@@ -126,7 +127,29 @@ impl Linux {
         })
     }
 
-    /// A text with so many elements, as one transaction.
+    /// Commits a transaction on a table over netlink, with about this number of elements. Returns whether `write` could express it; if
+    /// not, nothing was done.
+    pub(super) fn netlink_transaction(
+        &mut self,
+        what: &str,
+        table: &'static str,
+        elements: usize,
+        write: impl Fn(&mut Transaction<'_>) -> Option<()>,
+    ) -> Result<bool, KernelError> {
+        let told_by = if elements > MANY { ToldBy::Generation } else { ToldBy::Socket };
+        self.change(told_by, |linux| {
+            let committed = linux.talk(what, |socket| {
+                let mut transaction = Transaction::begin(socket, table);
+                match write(&mut transaction) {
+                    Some(()) => transaction.commit().map(|()| true),
+                    None => Ok(false),
+                }
+            });
+            (linux.socket.as_ref().map_or(0, Socket::port), committed)
+        })
+    }
+
+    /// A text with so many elements, as one transaction of nft.
     pub(super) fn transaction(&mut self, text: &str, elements: usize) -> Result<(), KernelError> {
         let told_by = if elements > MANY { ToldBy::Generation } else { ToldBy::Either };
         self.change(told_by, |linux| match linux.nft.transaction(text) {
