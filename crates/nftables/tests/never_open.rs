@@ -246,7 +246,7 @@ struct Slowing {
     lists: usize,
 }
 
-const SLOWING_RULES: usize = 500;
+const SLOWING_RULES: usize = 200;
 const SLOWING_OF_GUARD: Slowing = Slowing { base_chains: 2, lists: 2 };
 
 /// Returns a node's program whose rules packets of this machine meet on their way out, with rules before each lookup that never match.
@@ -303,16 +303,18 @@ fn flooded_by_worlds(worlds: &[String; 2], slowing: Slowing, rounds: usize, guar
         let pause = Duration::from_micros(environment("NEVER_OPEN_PAUSE").unwrap_or(0));
         let mut source = written::Followed::default();
         let mut live = Live::new(View::default(), "n0", Wiring::new());
-        let mut next = |round: usize| {
-            let before = live.program().clone();
-            let transition = live.follow(&source.take(&worlds[round % 2], "n0")).unwrap();
-            let (before, after) = (slowed(&before, slowing), slowed(live.program(), slowing));
-            let guard = transition.guard.filter(|_| guarded);
-            let guard = guard.map(|guard| slowed(&guard, SLOWING_OF_GUARD));
-            (Transition { patch: Patch::between(&before, &after), guard }, after)
-        };
         let mut linux = Linux::new();
-        linux.replace(&next(0).1, &Counts::new()).unwrap();
+        let mut before = slowed(live.program(), slowing);
+        linux.replace(&before, &Counts::new()).unwrap();
+        let mut next = |round: usize| {
+            let transition = live.follow(&source.take(&worlds[round % 2], "n0")).unwrap();
+            let after = slowed(live.program(), slowing);
+            let patch = Patch::between(&before, &after);
+            before = after;
+            let guard = transition.guard.filter(|_| guarded);
+            Transition { patch, guard: guard.map(|guard| slowed(&guard, SLOWING_OF_GUARD)) }
+        };
+        linux.transition(&next(0)).unwrap();
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let flood = |port: u16| {
@@ -337,7 +339,7 @@ fn flooded_by_worlds(worlds: &[String; 2], slowing: Slowing, rounds: usize, guar
             let mut flood = Flood::default();
             let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 for round in 1..=rounds {
-                    let transition = next(round).0;
+                    let transition = next(round);
                     let (processor, start) = (processor_time(), Instant::now());
                     linux.transition(&transition).unwrap();
                     flood.processor += processor_time() - processor;
