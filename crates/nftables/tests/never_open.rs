@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use palisade_engine::view::View;
 use palisade_model::address::Family;
-use palisade_nftables::compile::live::{Live, Wiring};
+use palisade_nftables::compile::{Compiler, Wiring};
 use palisade_nftables::kernel::{Counts, Kernel, Linux};
 use palisade_nftables::patch::Patch;
 use palisade_nftables::program::{
@@ -286,7 +286,7 @@ fn flooded_by_worlds(worlds: &[String; 2], rounds: usize, guarded: bool) -> Floo
             run("ip", &["address", "add", &format!("{address}/32"), "dev", "lo"], "");
         }
         let mut source = written::Followed::default();
-        let mut live = Live::new(View::default(), "n0", Wiring::new());
+        let mut live = Compiler::new(View::default(), "n0", Wiring::new());
         let mut next = |round: usize| {
             let before = live.program().clone();
             let transition = live.follow(&source.take(&worlds[round % 2], "n0")).unwrap();
