@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use palisade_model::policy::Direction;
-use palisade_nftables::compile::live::Live;
+use palisade_nftables::compile::Compiler;
 use palisade_nftables::compile::{self, Counted};
 use palisade_nftables::kernel::{Count, Counts};
 use palisade_nftables::program::Name;
@@ -29,7 +29,7 @@ pub struct Decider {
 }
 
 /// Who decides at each counter of a program.
-pub fn deciders(live: &Live) -> BTreeMap<Name, Decider> {
+pub fn deciders(live: &Compiler) -> BTreeMap<Name, Decider> {
     let counted = live.counted().iter().map(|(name, counted)| (name.clone(), Decider::of(counted)));
     let forged = live.program().counters.get(compile::FORGED).map(|name| (name.clone(), Decider::forged()));
     counted.chain(forged).collect()
@@ -55,7 +55,7 @@ impl Decider {
             policy: counted.policy.clone().unwrap_or_else(|| NO_POLICY.to_owned()),
             direction: counted.direction.to_string(),
             rule: counted.rule,
-            verdict: counted.said().to_owned(),
+            verdict: counted.verdict_name().to_owned(),
         }
     }
 

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 
 use palisade_model::cluster::{Machine, Node};
 use palisade_model::snapshot::Objects;
-use palisade_nftables::compile::live::Wiring;
+use palisade_nftables::compile::Wiring;
 use smol_str::SmolStr;
 
 use self::inside::Inside;

@@ -27,7 +27,7 @@ use palisade_model::options::Options;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::verdicts::Verdicts;
-use palisade_nftables::compile::live::{Live, Wiring};
+use palisade_nftables::compile::{Compiler, Wiring};
 
 /// An input and a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -165,7 +165,7 @@ impl Bomb {
             Bomb::CompileNegations | Bomb::CompileExceptions | Bomb::CompileServices => {
                 let objects = world.into_objects();
                 let view = Engine::of(&objects, &Snapshot::new(objects.clone())).view();
-                let live = Live::limited(view.part_of(NODE), NODE, Wiring::new(), STEPS);
+                let live = Compiler::limited(view.part_of(NODE), NODE, Wiring::new(), STEPS);
                 live.program().chains.len() + live.lacks().len()
             }
         }

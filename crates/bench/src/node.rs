@@ -21,7 +21,7 @@ use palisade_lab::{LabError, clean, tool};
 use palisade_model::cluster::{Namespace, Pod};
 use palisade_model::event::{Event, Item};
 use palisade_model::label::Labels;
-use palisade_nftables::compile::live::{Live, Wiring};
+use palisade_nftables::compile::{Compiler, Wiring};
 use palisade_nftables::kernel::{Counts, Kernel, KernelError, Linux};
 use palisade_nftables::transition::Transition;
 use smol_str::{SmolStr, format_smolstr};
@@ -39,7 +39,7 @@ pub struct Node {
     engine: Engine,
     view: View,
     /// The program.
-    pub live: Live,
+    pub live: Compiler,
 }
 
 /// How long things took.
@@ -64,7 +64,7 @@ impl Node {
         }
         let view = engine.view();
         let start = Instant::now();
-        let live = Live::new(view.part_of(NODE), NODE, Wiring::new());
+        let live = Compiler::new(view.part_of(NODE), NODE, Wiring::new());
         (Node { engine, view, live }, start.elapsed())
     }
 

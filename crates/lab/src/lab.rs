@@ -19,7 +19,7 @@ use palisade_model::policy::{Direction, TrafficMatch, TrafficMatches};
 use palisade_model::snapshot::Snapshot;
 use palisade_model::trace::{Because, Verdict};
 use palisade_model::traffic::{PortRange, Protocol, Traffic};
-use palisade_nftables::compile::live::Wiring;
+use palisade_nftables::compile::Wiring;
 use palisade_nftables::kernel::Linux;
 use smol_str::SmolStr;
 

@@ -217,7 +217,7 @@ fn hook_at(hook: Hook, priority: &str) -> String {
     format!("type filter hook {hook} priority {priority}; policy accept;")
 }
 
-fn write_rule(f: &mut impl Write, before: &str, rule: &Rule) -> fmt::Result {
+pub(crate) fn write_rule(f: &mut impl Write, before: &str, rule: &Rule) -> fmt::Result {
     let mut text = String::new();
     for condition in &rule.matches {
         text.push_str(&match_text(condition));
@@ -298,7 +298,7 @@ fn field_text(field: Field) -> &'static str {
     }
 }
 
-fn type_name(field: FieldType) -> &'static str {
+pub(crate) fn type_name(field: FieldType) -> &'static str {
     match field {
         FieldType::Address(Family::V4) => "ipv4_addr",
         FieldType::Address(Family::V6) => "ipv6_addr",
@@ -313,7 +313,7 @@ fn type_name(field: FieldType) -> &'static str {
     }
 }
 
-fn elements_text(elements: &Elements) -> String {
+pub(crate) fn elements_text(elements: &Elements) -> String {
     let mut text = String::from("{ ");
     for (key, verdict) in elements {
         if text.len() > 2 {

@@ -28,7 +28,7 @@ use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 use palisade_model::trace::{Because, Side};
 use palisade_nftables::compile::compile;
-use palisade_nftables::compile::live::{Live, Wiring};
+use palisade_nftables::compile::{Compiler, Wiring};
 use palisade_nftables::patch::Patch;
 use palisade_nftables::program::Program;
 
@@ -40,14 +40,14 @@ const NODES: [&str; 3] = ["n0", "n1", "n2"];
 
 /// A node's program that follows every delta, and a copy that follows the patches alone.
 struct Follower {
-    live: Live,
+    live: Compiler,
     copy: Program,
     waiting: Vec<Delta>,
 }
 
 impl Follower {
     fn new(node: &str) -> Self {
-        let live = Live::new(View::default(), node, Wiring::new());
+        let live = Compiler::new(View::default(), node, Wiring::new());
         let copy = live.program().clone();
         Follower { live, copy, waiting: Vec::new() }
     }

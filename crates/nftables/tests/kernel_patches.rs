@@ -11,7 +11,7 @@ mod pool;
 use palisade_engine::Engine;
 use palisade_engine::view::View;
 use palisade_model::event::Event;
-use palisade_nftables::compile::live::{Live, Wiring};
+use palisade_nftables::compile::{Compiler, Wiring};
 use palisade_nftables::kernel::{Counts, Fake, Kernel, Linux};
 
 use kernel_rig::Network;
@@ -27,7 +27,7 @@ fn patched_is_replaced() {
             let mut dice = Dice(seed);
             let mut engine = Engine::default();
             let mut view = View::default();
-            let mut live = Live::new(View::default(), "n0", Wiring::new());
+            let mut live = Compiler::new(View::default(), "n0", Wiring::new());
             let mut program = live.program().clone();
             let (mut patched, mut fake) = (Linux::new(), Fake::new());
             patched.replace(&program, &Counts::new()).unwrap();

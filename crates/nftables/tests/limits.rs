@@ -11,7 +11,7 @@ mod written;
 use std::fmt::Write;
 
 use palisade_nftables::compile::compile;
-use palisade_nftables::compile::live::{Live, Wiring};
+use palisade_nftables::compile::{Compiler, Wiring};
 use palisade_nftables::program::{Hook, Program, Verdict};
 
 use packets::tcp;
@@ -98,7 +98,7 @@ fn nothing_passes_for_want_of_work_and_what_is_denied_is_named() {
     let (mut complete, mut partial, mut none) = (0, 0, 0);
     let mut limit = 400_000_000_u64;
     while limit > 0 {
-        let live = Live::limited(view.clone(), "node1", Wiring::new(), limit);
+        let live = Compiler::limited(view.clone(), "node1", Wiring::new(), limit);
         if *live.program() == whole.program {
             assert!(live.lacks().is_empty(), "with {limit} steps: {:?}", live.lacks());
             complete += 1;
@@ -126,7 +126,7 @@ fn room_that_policies_leave_is_used() {
     let limit = {
         // Enough for the small ones, and not for all.
         let enough = |text: &str, limit: u64| {
-            Live::limited(written::part(text, "node1"), "node1", Wiring::new(), limit).lacks().is_empty()
+            Compiler::limited(written::part(text, "node1"), "node1", Wiring::new(), limit).lacks().is_empty()
         };
         let mut limit = 1_000_000;
         while !enough(&small, limit) {
@@ -136,7 +136,7 @@ fn room_that_policies_leave_is_used() {
         limit
     };
     let mut source = Followed::default();
-    let mut live = Live::limited(palisade_engine::view::View::default(), "node1", Wiring::new(), limit);
+    let mut live = Compiler::limited(palisade_engine::view::View::default(), "node1", Wiring::new(), limit);
     for text in [&large, &small, &large, &small] {
         live.follow(&source.take(text, "node1")).unwrap();
         assert_eq!(live.lacks().is_empty(), *text == small, "{:?}", live.lacks());

@@ -15,7 +15,7 @@ use std::net::IpAddr;
 
 use palisade_engine::view::View;
 use palisade_model::snapshot::Snapshot;
-use palisade_nftables::compile::live::{Live, Wiring};
+use palisade_nftables::compile::{Compiler, Wiring};
 use palisade_nftables::program::{Hook, ICMP, ICMP6, Interface, Program, TCP, UDP, Verdict};
 use palisade_nftables::transition::Transition;
 use palisade_nftables::walk::Packet;
@@ -160,7 +160,7 @@ fn histories(seeds: std::ops::Range<u64>, allow_only: bool, wired: bool) -> Trie
         }
         let names: Vec<&String> = names.iter().filter(|name| !allow_only || !name.contains(" of ")).collect();
         let mut source = Followed::default();
-        let mut lives = NODES.map(|node| Live::new(View::default(), node, Wiring::new()));
+        let mut lives = NODES.map(|node| Compiler::new(View::default(), node, Wiring::new()));
         let mut before = lives.each_ref().map(|live| live.program().clone());
         for step in 0..14 {
             for _ in 0..=dice.roll(4) {
@@ -248,7 +248,7 @@ fn tiered(name: &str, priority: u8, applied: &str, rules: &str) -> String {
 fn to_and_fro(worlds: &[String; 2]) -> Tried {
     let packets = packets("172.18.0.0".parse().unwrap());
     let mut source = Followed::default();
-    let mut live = Live::new(View::default(), NODES[0], Wiring::new());
+    let mut live = Compiler::new(View::default(), NODES[0], Wiring::new());
     live.follow(&source.take(&worlds[0], NODES[0])).unwrap();
     let mut tried = Tried::default();
     for next in [&worlds[1], &worlds[0]] {

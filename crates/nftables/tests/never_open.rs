@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use palisade_engine::view::View;
 use palisade_model::address::Family;
-use palisade_nftables::compile::live::{Live, Wiring};
+use palisade_nftables::compile::{Compiler, Wiring};
 use palisade_nftables::kernel::{Counts, Kernel, Linux};
 use palisade_nftables::patch::Patch;
 use palisade_nftables::program::{
@@ -302,7 +302,7 @@ fn flooded_by_worlds(worlds: &[String; 2], slowing: Slowing, rounds: usize, guar
         }
         let pause = Duration::from_micros(environment("NEVER_OPEN_PAUSE").unwrap_or(0));
         let mut source = written::Followed::default();
-        let mut live = Live::new(View::default(), "n0", Wiring::new());
+        let mut live = Compiler::new(View::default(), "n0", Wiring::new());
         let mut linux = Linux::new();
         let mut before = slowed(live.program(), slowing);
         linux.replace(&before, &Counts::new()).unwrap();

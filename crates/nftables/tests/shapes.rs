@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use palisade_engine::view::View;
-use palisade_nftables::compile::live::{Live, Wiring};
+use palisade_nftables::compile::{Compiler, Wiring};
 use palisade_nftables::compile::{FORGED, compile};
 use palisade_nftables::program::{Hook, ICMP6, IGMP, Interface, Program, Verdict};
 use palisade_nftables::walk::Packet;
@@ -64,7 +64,7 @@ fn what_comes_by_a_pods_interface_with_another_address_is_forged() {
     );
     let wire = Interface::new("veth-a").unwrap();
     let wiring: Wiring = [(wire, BTreeSet::from(["10.0.0.1".parse().unwrap()]))].into();
-    let mut live = Live::new(view(&text), "node1", wiring);
+    let mut live = Compiler::new(view(&text), "node1", wiring);
     let said =
         |program: &Program, hook: Hook, source: &str, interface: Option<Interface>, established: bool| {
             let packet = Packet { interface, established, ..tcp(source, "10.9.9.9", 80) };
@@ -102,7 +102,7 @@ fn neighbour_discovery_is_never_forged_nor_denied() {
     let wire = Interface::new("veth-a").unwrap();
     for wiring in [Wiring::new(), [(wire, BTreeSet::from(["fd00::1".parse().unwrap()]))].into()] {
         let wired = !wiring.is_empty();
-        let live = Live::new(view(&text), "node1", wiring);
+        let live = Compiler::new(view(&text), "node1", wiring);
         let said = |hook: Hook, source: &str, destination: &str, kind: u8| {
             let icmp =
                 Packet { protocol: ICMP6, ports: None, icmp: Some((kind, 0)), ..tcp(source, destination, 0) };
@@ -207,7 +207,7 @@ fn namespaces_that_change_places_at_once() {
         text
     };
     let mut source = Followed::default();
-    let mut live = Live::new(View::default(), "node1", Wiring::new());
+    let mut live = Compiler::new(View::default(), "node1", Wiring::new());
     let said = |program: &Program, source: &str, destination: &str| {
         program.walk(Hook::Forward, &tcp(source, destination, 80)).unwrap().verdict
     };
@@ -251,8 +251,8 @@ fn a_list_goes_with_the_last_who_needs_it() {
         text
     };
     let mut source = Followed::default();
-    let mut live = Live::new(View::default(), "node1", Wiring::new());
-    let lists = |live: &Live| live.program().chains.keys().filter(|name| name.starts_with("in_")).count();
+    let mut live = Compiler::new(View::default(), "node1", Wiring::new());
+    let lists = |live: &Compiler| live.program().chains.keys().filter(|name| name.starts_with("in_")).count();
     live.follow(&source.take(&world(true), "node1")).unwrap();
     let before = lists(&live);
     live.follow(&source.take(&world(false), "node1")).unwrap();

@@ -1,7 +1,7 @@
 //! A node's part of the view, in force in a kernel: put there, kept there, and repaired.
 //!
 //! ```text
-//!   View, deltas ──► Live ──► transition ──► apply ──► Kernel      in force, or as before; what it denies is cut
+//!   View, deltas ──► Compiler ──► transition ──► apply ──► Kernel      in force, or as before; what it denies is cut
 //!                                              ▲
 //!                          timer ──► mend ─────┘                   what failed is tried again, what others did is undone
 //! ```
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use palisade_engine::delta::Delta;
 use palisade_engine::view::{OutOfStep, View};
-use palisade_nftables::compile::live::{Live, Wiring};
+use palisade_nftables::compile::{Compiler, Wiring};
 use palisade_nftables::kernel::{Count, Counts, InForce, Kernel, KernelError};
 use palisade_nftables::program::{Name, Program};
 use palisade_nftables::transition::Transition;
@@ -31,7 +31,7 @@ use crate::state::digest;
 #[derive(Debug)]
 pub struct Enforcement<K> {
     kernel: K,
-    live: Live,
+    live: Compiler,
     /// The machine's own addresses.
     own: BTreeSet<IpAddr>,
     /// What the kernel says our table is, if it has been asked since that was last changed.
@@ -120,7 +120,7 @@ impl<K: Kernel> Enforcement<K> {
         kernel: K,
         remembered: Option<&Remembered>,
     ) -> (Self, Done) {
-        let live = Live::new(part, node, wiring);
+        let live = Compiler::new(part, node, wiring);
         let mut new = Enforcement {
             kernel,
             own,
@@ -184,7 +184,7 @@ impl<K: Kernel> Enforcement<K> {
 
     /// Takes another part of the view, of whatever epoch, in the place of the one there was.
     pub fn anew(&mut self, part: View, node: &str, wiring: Wiring, own: BTreeSet<IpAddr>) -> Done {
-        let live = Live::new(part, node, wiring);
+        let live = Compiler::new(part, node, wiring);
         let transition = Transition::between(self.live.program(), live.program());
         self.live = live;
         self.apply_on(&transition, own)
@@ -219,7 +219,7 @@ impl<K: Kernel> Enforcement<K> {
     }
 
     /// The program and its view.
-    pub fn live(&self) -> &Live {
+    pub fn live(&self) -> &Compiler {
         &self.live
     }
 

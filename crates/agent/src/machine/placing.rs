@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use palisade_model::cluster::{Machine, MachinePod, Node, Owner, Pod};
 use palisade_model::label::Labels;
 use palisade_model::snapshot::Objects;
-use palisade_nftables::compile::live::Wiring;
+use palisade_nftables::compile::Wiring;
 use palisade_nftables::program::Interface;
 use smol_str::SmolStr;
 

@@ -123,6 +123,18 @@ impl TrafficMatch {
         }
     }
 
+    /// Returns the multicast group that the match names.
+    pub fn group(&self) -> Option<IpAddr> {
+        match self {
+            TrafficMatch::Igmp(_, group) => *group,
+            TrafficMatch::Ports(..)
+            | TrafficMatch::Named(..)
+            | TrafficMatch::From(..)
+            | TrafficMatch::Icmp(_)
+            | TrafficMatch::Unknown(_) => None,
+        }
+    }
+
     /// Returns whether what the match covers depends on the receiver.
     pub fn depends_on_receiver(&self) -> bool {
         match self {

@@ -7,8 +7,8 @@ use palisade_model::address::Family;
 use palisade_model::policy::Direction;
 
 use super::FAMILIES;
-use super::classify::address_key;
-use super::live::Live;
+use super::compiler::Compiler;
+use super::index::address_key;
 use crate::program::{Chain, Elements, Field, FieldType, Hook, Match, Name, Rule, Set, Value, Verdict};
 
 /// The counter of packets that came by an interface with an address that is not there.
@@ -20,7 +20,7 @@ pub(crate) const WIRES: &str = "wires";
 /// Why a packet of TCP that opens no connection and belongs to none is dropped.
 pub(super) const REST: &str = "what is left of a connection that was cut";
 
-impl Live {
+impl Compiler {
     /// The maps and sets that are always there.
     pub(super) fn base_sets(&mut self) {
         let mut add = |name: Name, key: Vec<FieldType>, is_map: bool, comment: &str| {
@@ -127,10 +127,11 @@ impl Live {
         for direction in Direction::BOTH {
             let map = dispatch(direction, family);
             // Of two that claim an address the last one with rules has it, whatever order they came in.
-            let mut served = claims.iter().rev().filter_map(|member| self.served.get(member));
+            let mut served = claims.iter().rev().filter_map(|member| self.pod_lists.get(member));
             // A connection that was cut in one direction must not be picked up again by a packet in the other.
-            let loose =
-                || Some(loose(direction)).filter(|_| claims.iter().any(|own| self.served.contains_key(own)));
+            let loose = || {
+                Some(loose(direction)).filter(|_| claims.iter().any(|own| self.pod_lists.contains_key(own)))
+            };
             match served.find_map(|lists| lists.get(&direction)).cloned().or_else(loose) {
                 Some(list) => {
                     // While nothing led to it, its chain was taken away.

@@ -1,72 +1,73 @@
-//! The chains behind a list of rules: traffic by what becomes of it, and the outcomes.
+//! Chains behind a list: verdicts by traffic, and the chain of each decision.
 
 use std::collections::BTreeMap;
 
 use palisade_engine::delta::Rule as ViewRule;
 use palisade_engine::view::View;
+use palisade_flatten::{Decision, FlatVerdicts, PortVerdict, RuleList};
 use palisade_model::address::Family;
 use palisade_model::policy::{Direction, IcmpMatch, Object};
+use palisade_model::trace::Verdict as Decided;
 use palisade_model::traffic::{PortRange, Protocol};
+use palisade_model::traffic_set::Addressing;
 
-use super::decide::{Behaviour, Final, List, Outcome, PortOutcome, To};
 use super::edit::Edit;
-use super::names::{hashed, readable};
+use super::names::{self, readable};
 use super::{Counted, FAMILIES};
 use crate::program::{
     Chain, Elements, Field, ICMP, ICMP6, IGMP, Match, Name, Rule, SCTP, Set, TCP, UDP, Value, Verdict,
 };
 
-/// More entries than this are looked up in a map.
+/// Maximum number of entries that become rules; more are looked up in a map.
 const FEW: usize = 4;
 
-/// Makes the chains for what lists of rules come to.
+/// Writes the chains behind a list.
 pub(crate) struct Chains<'a> {
     pub(crate) view: &'a View,
     pub(crate) edit: &'a mut Edit,
     pub(crate) counted: &'a mut BTreeMap<Name, Counted>,
-    pub(crate) list: &'a List,
-    /// What each chain that is made lets through, for whoever compares them.
-    pub(crate) behaviours: &'a mut BTreeMap<Name, Behaviour>,
+    pub(crate) list: &'a RuleList,
+    /// The verdicts of each chain that is written, for comparisons.
+    pub(crate) verdicts: &'a mut BTreeMap<Name, FlatVerdicts>,
 }
 
 // === impl Chains ===
 
 impl Chains<'_> {
-    /// The chain of a behaviour.
-    pub(crate) fn behaviour(&mut self, behaviour: &Behaviour) -> Name {
-        let name = self.chain_of(behaviour);
-        self.behaviours.entry(name.clone()).or_insert_with(|| behaviour.clone());
+    /// Writes the chain of some verdicts. Returns its name.
+    pub(crate) fn write(&mut self, verdicts: &FlatVerdicts) -> Name {
+        let name = self.write_verdicts(verdicts);
+        self.verdicts.entry(name.clone()).or_insert_with(|| verdicts.clone());
         name
     }
 
-    fn chain_of(&mut self, behaviour: &Behaviour) -> Name {
+    fn write_verdicts(&mut self, verdicts: &FlatVerdicts) -> Name {
         let mut rules = Vec::new();
         for family in FAMILIES {
-            self.icmp(behaviour, family, &mut rules);
+            self.icmp(verdicts, family, &mut rules);
         }
-        self.igmp(behaviour, &mut rules);
-        self.ports(behaviour, &mut rules);
+        self.igmp(verdicts, &mut rules);
+        self.ports(verdicts, &mut rules);
         if rules.is_empty() {
-            return self.outcome(behaviour.rest);
+            return self.decision_chain(verdicts.rest());
         }
-        rules.push(self.rule([], behaviour.rest));
-        let name = hashed("pr", &format!("{rules:?}"));
+        rules.push(self.rule([], verdicts.rest()));
+        let name = names::verdict_chain(&rules);
         self.edit.chain(name.clone(), Chain { hook: None, rules });
         name
     }
 
-    /// Ports by what becomes of them. A few are rules; of many, single ports are in a map that is looked up by its hash, because the kernel
-    /// takes several times as long for one with ranges, and ranges are rules or, if they are many, a map of their own.
-    fn ports(&mut self, behaviour: &Behaviour, rules: &mut Vec<Rule>) {
-        let is_range = |(_, source, port, _): &&PortOutcome| !is_any(*source) || port.first != port.last;
-        let (ranges, single): (Vec<&PortOutcome>, Vec<&PortOutcome>) =
-            behaviour.ports.iter().partition(|entry| is_range(entry));
-        let all_few = behaviour.ports.len() <= FEW;
+    /// Adds verdicts by port. A few are rules. Of many, single ports are in a map that is looked up by its hash, because a map
+    /// with ranges takes the kernel several times as long; ranges are rules or, if they are many, a map of their own.
+    fn ports(&mut self, verdicts: &FlatVerdicts, rules: &mut Vec<Rule>) {
+        let is_range = |entry: &PortVerdict| !is_any(entry.sources) || entry.ports.first != entry.ports.last;
+        let (ranges, single): (Vec<PortVerdict>, Vec<PortVerdict>) = verdicts.ports().partition(is_range);
+        let all_few = ranges.len() + single.len() <= FEW;
         let ranges_few = ranges.len() <= FEW;
         for (entries, few) in [(single, all_few), (ranges, ranges_few)] {
             if few {
                 for entry in entries {
-                    rules.push(self.rule(conditions(entry), entry.3));
+                    rules.push(self.rule(conditions(&entry), entry.decision));
                 }
             } else {
                 self.port_map(&entries, rules);
@@ -74,102 +75,99 @@ impl Chains<'_> {
         }
     }
 
-    fn port_map(&mut self, entries: &[&PortOutcome], rules: &mut Vec<Rule>) {
-        let sources = entries.iter().any(|(_, source, ..)| !is_any(*source));
+    fn port_map(&mut self, entries: &[PortVerdict], rules: &mut Vec<Rule>) {
+        let by_source = entries.iter().any(|entry| !is_any(entry.sources));
         let mut elements = Elements::new();
-        for (protocol, source, port, outcome) in entries {
-            let to = self.outcome(*outcome);
+        for PortVerdict { protocol, sources, ports, decision } in entries {
+            let to = self.decision_chain(*decision);
             let number = Value::Number(protocol_number(*protocol));
             let mut key = vec![(number, number)];
-            if sources {
-                key.push((Value::Number(source.first), Value::Number(source.last)));
+            if by_source {
+                key.push((Value::Number(sources.first), Value::Number(sources.last)));
             }
-            key.push((Value::Number(port.first), Value::Number(port.last)));
+            key.push((Value::Number(ports.first), Value::Number(ports.last)));
             elements.insert(key, Some(Verdict::Goto(to)));
         }
         if elements.is_empty() {
             return;
         }
         let mut fields = vec![Field::Protocol];
-        fields.extend(sources.then_some(Field::SourcePort));
+        fields.extend(by_source.then_some(Field::SourcePort));
         fields.push(Field::Port);
         let map = content_named(self.edit, &fields, elements, true, "ports");
         rules.push(Rule::new([], Verdict::Map(fields, map)));
     }
 
-    fn icmp(&mut self, behaviour: &Behaviour, family: Family, rules: &mut Vec<Rule>) {
+    fn icmp(&mut self, verdicts: &FlatVerdicts, family: Family, rules: &mut Vec<Rule>) {
+        let Some(icmp) = verdicts.icmp() else { return };
         let number = if family == Family::V4 { ICMP } else { ICMP6 };
         let protocol = Match::Is(Field::Protocol, Value::Number(number.into()));
-        for (IcmpMatch { kind, code }, outcome) in &behaviour.icmp {
+        for (IcmpMatch { kind, code }, decision) in icmp.listed {
             let is = |field, value: u8| Match::Is(field, Value::Number(value.into()));
             let mut matches = vec![protocol.clone()];
             matches.extend(kind.map(|kind| is(Field::IcmpType(family), kind)));
             matches.extend(code.map(|code| is(Field::IcmpCode(family), code)));
-            rules.push(self.rule(matches, *outcome));
+            rules.push(self.rule(matches, decision));
         }
-        if behaviour.other_icmp != behaviour.rest || !behaviour.icmp.is_empty() {
-            rules.push(self.rule([protocol], behaviour.other_icmp));
-        }
+        rules.push(self.rule([protocol], icmp.other));
     }
 
-    fn igmp(&mut self, behaviour: &Behaviour, rules: &mut Vec<Rule>) {
+    fn igmp(&mut self, verdicts: &FlatVerdicts, rules: &mut Vec<Rule>) {
         let protocol = Match::Is(Field::Protocol, Value::Number(IGMP.into()));
-        for (kind, to, outcome) in &behaviour.igmp {
+        for entry in verdicts.igmp() {
             let mut matches = vec![protocol.clone()];
-            matches.extend(kind.map(|kind| Match::Is(Field::IgmpType, Value::Number(kind.into()))));
-            match to {
-                To::Group(group) => {
-                    matches.push(Match::Is(Field::Destination(Family::V4), Value::Address((*group).into())));
+            matches.extend(entry.kind.map(|kind| Match::Is(Field::IgmpType, Value::Number(kind.into()))));
+            match entry.to {
+                Some(Addressing::Group(group)) => {
+                    matches.push(Match::Is(Field::Destination(Family::V4), Value::Address(group)));
                 }
-                To::OtherGroup => matches.push(Match::Multicast),
-                To::Host => {}
+                Some(Addressing::OtherGroup) => matches.push(Match::Multicast),
+                // Groups come first.
+                Some(Addressing::Host) | None => {}
             }
-            rules.push(self.rule(matches, *outcome));
-        }
-        if behaviour.igmp.is_empty() && behaviour.other_igmp != behaviour.rest {
-            rules.push(self.rule([protocol], behaviour.other_igmp));
+            rules.push(self.rule(matches, entry.decision));
         }
     }
 
-    /// The rule that ends with an outcome: it counts, and that is it.
-    fn rule(&mut self, matches: impl IntoIterator<Item = Match>, outcome: Outcome) -> Rule {
-        let (counted, verdict, log) = self.counted(outcome);
+    /// Returns the rule that ends with a decision, and counts it.
+    fn rule(&mut self, matches: impl IntoIterator<Item = Match>, decision: Decision) -> Rule {
+        let (counted, verdict, log) = self.counted(decision);
         // What takes more than one rule is a chain.
         if verdict == Verdict::Reject || log.is_some() {
-            let to = self.outcome(outcome);
+            let to = self.decision_chain(decision);
             return Rule::new(matches, Verdict::Goto(to));
         }
         let comment = Some(counted.to_string());
-        let counter = Some(self.counter(outcome, counted));
+        let counter = Some(self.counter(decision, counted));
         Rule { matches: matches.into_iter().collect(), counter, verdict, comment }
     }
 
-    /// The chain of an outcome.
-    fn outcome(&mut self, outcome: Outcome) -> Name {
-        let (counted, verdict, log) = self.counted(outcome);
+    /// Writes the chain of a decision. Returns its name.
+    fn decision_chain(&mut self, decision: Decision) -> Name {
+        let (counted, verdict, log) = self.counted(decision);
         let comment = Some(counted.to_string());
-        let name = self.counter(outcome, counted);
+        let name = self.counter(decision, counted);
         let rule = Rule { matches: Vec::new(), counter: Some(name.clone()), verdict, comment };
         let log = log.map(|text| Rule::new([], Verdict::Log(text)));
         self.edit.chain(name.clone(), Chain { hook: None, rules: log.into_iter().chain([rule]).collect() });
         name
     }
 
-    /// What an outcome is, for a packet, for whoever counts it, and for the log.
-    fn counted(&self, outcome: Outcome) -> (Counted, Verdict, Option<String>) {
-        let direction = self.list.direction;
-        let verdict = match (outcome.verdict, direction) {
-            // What egress allows, ingress of whoever gets it may still refuse.
-            (Final::Allow, Direction::Egress) => Verdict::Return,
-            (Final::Allow, Direction::Ingress) => Verdict::Accept,
-            (Final::Deny, _) => Verdict::Drop,
-            (Final::Reject, _) => Verdict::Reject,
+    /// Returns what a counter counts for a decision, what becomes of the packet, and what is logged.
+    fn counted(&self, decision: Decision) -> (Counted, Verdict, Option<String>) {
+        let direction = self.list.direction();
+        let verdict = match (decision.verdict, direction) {
+            // The receiver's ingress may still refuse what egress allows.
+            (Decided::Allow, Direction::Egress) => Verdict::Return,
+            (Decided::Allow, Direction::Ingress) => Verdict::Accept,
+            (Decided::Deny, _) => Verdict::Drop,
+            (Decided::Reject, _) => Verdict::Reject,
         };
-        let rule = self.by(outcome);
+        let rule = self.decider(decision);
         let counted = Counted {
             direction,
-            verdict: outcome.verdict.into(),
-            policy: self.object(outcome).map(ToString::to_string),
+            verdict: decision.verdict,
+            policy: self.object(decision).map(ToString::to_string),
             rule: rule.and_then(|rule| rule.rule),
         };
         let log = rule.and_then(|rule| rule.log.as_ref()).map(|label| {
@@ -179,19 +177,19 @@ impl Chains<'_> {
         (counted, verdict, log)
     }
 
-    /// The counter of an outcome, found or made. Its name is for people.
-    fn counter(&mut self, outcome: Outcome, counted: Counted) -> Name {
-        let way = counted.direction.to_string();
-        let place = counted.rule.map(|rule| rule.to_string());
-        let mut parts = vec![way.as_str(), counted.said()];
-        match self.object(outcome) {
+    /// Adds the counter of a decision. Returns its name, which is for people.
+    fn counter(&mut self, decision: Decision, counted: Counted) -> Name {
+        let direction = counted.direction.to_string();
+        let rule = counted.rule.map(|rule| rule.to_string());
+        let mut parts = vec![direction.as_str(), counted.verdict_name()];
+        match self.object(decision) {
             Some(object) => {
                 parts.extend(object.dialect.prefix());
                 parts.push(&object.kind);
                 parts.extend(object.namespace.as_deref());
-                parts.extend([&*object.name, place.as_deref().unwrap_or("isolation")]);
+                parts.extend([&*object.name, rule.as_deref().unwrap_or("isolation")]);
             }
-            None if outcome.verdict == Final::Allow => parts.push("no-policy"),
+            None if decision.verdict == Decided::Allow => parts.push("no-policy"),
             None => parts.push("too-much"),
         }
         let name = readable(&parts);
@@ -200,27 +198,29 @@ impl Chains<'_> {
         name
     }
 
-    fn by(&self, outcome: Outcome) -> Option<&ViewRule> {
-        Some(&**self.list.rules.get(outcome.by? as usize)?)
+    /// Returns the rule that decides.
+    fn decider(&self, decision: Decision) -> Option<&ViewRule> {
+        Some(&**self.list.rules().get(decision.rule? as usize)?)
     }
 
-    fn object(&self, outcome: Outcome) -> Option<&Object> {
-        let origin = self.view.policies().get(&self.by(outcome)?.policy)?;
+    /// Returns the object of the policy that decides.
+    fn object(&self, decision: Decision) -> Option<&Object> {
+        let origin = self.view.policies().get(&self.decider(decision)?.policy)?;
         Some(&origin.object)
     }
 }
 
-/// What a packet must carry for an entry.
-fn conditions((protocol, source, port, _): &PortOutcome) -> Vec<Match> {
+/// Returns the conditions of a rule for an entry.
+fn conditions(PortVerdict { protocol, sources, ports, .. }: &PortVerdict) -> Vec<Match> {
     let number = protocol_number(*protocol);
     let within = |field, range: PortRange| match range.first == range.last {
         true => Match::Is(field, Value::Number(range.first)),
         false => Match::Between(field, Value::Number(range.first), Value::Number(range.last)),
     };
     let mut conditions = vec![Match::Is(Field::Protocol, Value::Number(number))];
-    conditions.extend((!is_any(*source)).then(|| within(Field::SourcePort, *source)));
-    if !is_any(*port) {
-        conditions.push(within(Field::Port, *port));
+    conditions.extend((!is_any(*sources)).then(|| within(Field::SourcePort, *sources)));
+    if !is_any(*ports) {
+        conditions.push(within(Field::Port, *ports));
     }
     conditions
 }
@@ -229,7 +229,7 @@ fn is_any(range: PortRange) -> bool {
     range == PortRange::ALL
 }
 
-/// A set or map named by its content, found or made.
+/// Adds a set or map that is named by its content. Returns its name.
 pub(crate) fn content_named(
     edit: &mut Edit,
     fields: &[Field],
@@ -238,7 +238,7 @@ pub(crate) fn content_named(
     comment: &str,
 ) -> Name {
     let key: Vec<_> = fields.iter().map(|field| field.is_of()).collect();
-    let name = hashed(if is_map { "m" } else { "s" }, &format!("{key:?} {elements:?}"));
+    let name = names::content(&key, &elements, is_map);
     let interval = elements.keys().flatten().any(|(first, last)| first != last);
     edit.set(&name, || Set { key, elements, is_map, interval, comment: comment.to_owned() });
     name

@@ -1,18 +1,20 @@
-//! Who is where: the sets of each address, and the sets and addresses of each of the node's own.
+//! The sets of each peer address, and the sets and addresses of the node's own endpoints.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use palisade_engine::delta::{Member, MemberKind, SetId};
-use palisade_engine::selection::{Selection, SetKind};
-use smallvec::SmallVec;
+use palisade_engine::selection::Selection;
+use palisade_flatten::{AddressIndex, has_peer_addresses};
 
-/// Members of sets, the other way round.
+use crate::program::{Key, Value};
+
+/// Members of the view's sets, inverted.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    /// For each address, the sets with members that have it, and how many.
-    addresses: HashMap<IpAddr, SmallVec<[(SetId, u32); 4]>>,
+    /// The sets of each peer address.
+    pub(crate) peers: AddressIndex,
     /// The node's pods and the node itself, with their sets.
     pub(crate) own: BTreeMap<Arc<Member>, BTreeSet<SetId>>,
     /// The node's pods by address. Two may claim the same one.
@@ -22,15 +24,10 @@ pub(crate) struct Index {
 // === impl Index ===
 
 impl Index {
+    /// Adds a member of a set.
     pub(crate) fn join(&mut self, set: SetId, selection: &Selection, member: &Arc<Member>, node: &str) {
-        if tells_peers(selection) {
-            for address in &member.addresses {
-                let sets = self.addresses.entry(*address).or_default();
-                match sets.iter_mut().find(|(own, _)| *own == set) {
-                    Some((_, count)) => *count += 1,
-                    None => sets.push((set, 1)),
-                }
-            }
+        if has_peer_addresses(selection) {
+            self.peers.join(set, member);
         }
         if is_own(member, node) {
             self.own.entry(Arc::clone(member)).or_default().insert(set);
@@ -40,20 +37,10 @@ impl Index {
         }
     }
 
+    /// Removes a member of a set.
     pub(crate) fn leave(&mut self, set: SetId, selection: &Selection, member: &Arc<Member>, node: &str) {
-        if tells_peers(selection) {
-            for address in &member.addresses {
-                let Some(sets) = self.addresses.get_mut(address) else { continue };
-                if let Some(at) = sets.iter().position(|(own, _)| *own == set) {
-                    sets[at].1 -= 1;
-                    if sets[at].1 == 0 {
-                        sets.swap_remove(at);
-                    }
-                }
-                if sets.is_empty() {
-                    self.addresses.remove(address);
-                }
-            }
+        if has_peer_addresses(selection) {
+            self.peers.leave(set, member);
         }
         if !is_own(member, node) {
             return;
@@ -71,28 +58,18 @@ impl Index {
             }
         }
     }
-
-    /// The number of addresses that are a member's of some set.
-    pub(crate) fn peers(&self) -> usize {
-        self.addresses.len()
-    }
-
-    /// The sets with members that have this address.
-    pub(crate) fn sets_of(&self, address: IpAddr) -> impl Iterator<Item = SetId> {
-        self.addresses.get(&address).into_iter().flatten().map(|(set, _)| *set)
-    }
 }
 
-/// Whether a set's members are peers by their addresses. What goes to a service is told by the address before translation.
-pub(crate) fn tells_peers(selection: &Selection) -> bool {
-    matches!(selection.kind(), SetKind::Pods | SetKind::Nodes | SetKind::Names)
-}
-
-/// Whether somebody is a pod of this node, or the node.
+/// Returns whether a member is a pod of this node, or the node.
 pub(crate) fn is_own(member: &Member, node: &str) -> bool {
     match member.kind {
         MemberKind::Pod => member.is_on(node),
         MemberKind::Node => member.name == node,
         _ => false,
     }
+}
+
+/// Returns the key of an element that is a single address.
+pub(crate) fn address_key(address: IpAddr) -> Key {
+    vec![(Value::Address(address), Value::Address(address))]
 }

@@ -1,146 +1,152 @@
-//! Lists of rules: which there are, who needs them, and where their peers are kept.
+//! Lists of rules: which exist, which endpoints use them, and the classes of their peers.
 //!
-//! A list is what applies to somebody in one direction. Many of the node's own have the same one, and lists that are about the same
-//! peers share how these are told apart, so both count their users: what nobody needs goes, and is not asked about sets any more. Who is a
-//! peer changes far more often than which rules there are, so an address is put where it belongs ([`Live::place`]) without its
-//! chains being made again ([`Live::render`]).
+//! A list has the rules of an endpoint in one direction. Endpoints with the same rules share it, and lists with rules of the same
+//! shape share their peer classes, so both count their users and are removed with the last one. Peers change far more often than
+//! rules, so an address is moved to its class ([`Compiler::place`]) without writing chains again ([`Compiler::render`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use palisade_engine::delta::{Rule as ViewRule, RuleId, SetId};
-use palisade_engine::selection::SetKind;
+use palisade_engine::selection::{SetDigest, SetKind};
+use palisade_flatten::{
+    Budget, ClassId, Digest, Layer7Support, PeerClasses, PeerSets, RuleDigests, RuleList, SharedCondition,
+    shared_conditions,
+};
 use palisade_model::address::Family;
 use palisade_model::policy::Direction;
 
 use super::FAMILIES;
-use super::budget::Budget;
-use super::classify::{Class, Classifier, Parts, address_key};
-use super::decide::List;
-use super::layers::{self, Everybody, Layer};
-use super::live::Live;
-use super::names::{Said, digest, hashed};
+use super::compiler::Compiler;
+use super::index::address_key;
+use super::names;
+use super::shared_sets::SharedSet;
 use crate::program::{Name, Verdict};
 
+mod closed;
 mod render;
 #[cfg(test)]
 mod tests;
 
-/// A list of rules that some of the node's own need.
+/// A list of rules that some endpoints of the node use.
 #[derive(Debug)]
-pub(super) struct Listed {
-    list: Arc<List>,
-    /// The service that everybody goes to, if it is for that.
+pub(super) struct CompiledList {
+    list: Arc<RuleList>,
+    /// The service to which all connections go, if the list is for one.
     via: Option<SetId>,
-    /// The conditions that are looked up by themselves.
-    layers: Vec<Layer>,
-    /// How it tells others apart, if it does.
-    classifier: Option<Name>,
-    /// The chains of classes.
-    chains: BTreeMap<Class, Name>,
-    /// The lists for what goes to services.
+    /// Conditions that are looked up by themselves.
+    shared: Vec<SharedCondition>,
+    /// Classes of the peers that these do not find, if there can be any.
+    classes: Option<Digest>,
+    /// The chain of each class.
+    chains: BTreeMap<ClassId, Name>,
+    /// Lists for connections to services.
     services: Vec<(SetId, Name)>,
-    /// How many need it.
     users: usize,
-    /// Steps that it took to make the list, and its chains.
+    /// Steps that the list took.
     cost: u64,
-    rendered: u64,
-    /// Set if the list could not be made: the steps that there were for it. It has no rules then, and denies everything.
+    /// Steps that its chains took.
+    chain_cost: u64,
+    /// Steps that were available, if they were not enough. The list has no rules then, and denies everything.
     closed_with: Option<u64>,
 }
 
-/// How peers are told apart, and for which lists.
+/// Peer classes of all lists with rules of one shape.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) classifier: Classifier,
+pub(super) struct ListClasses {
+    pub(super) peers: PeerClasses,
+    digest: Digest,
     pub(super) lists: BTreeSet<Name>,
-    /// Steps that it took to make it.
+    /// Classes that chains have a rule for, by family: also those that have become empty, until the next tidying.
+    pub(super) shown: BTreeSet<(Family, ClassId)>,
+    /// Steps that the classes took.
     cost: u64,
 }
 
-/// Steps to find a rule that applies to an endpoint, and to put it in its place among the others.
+/// A rule with its digests.
+pub(super) type DigestedRule = (RuleDigests, Arc<ViewRule>);
+
+/// Steps to find a rule that applies to an endpoint, and to sort it among the others.
 const FOUND: u64 = 400;
-/// Steps to make a rule part of a list, which keeps some 300 bytes of it, and for each set of peers that it names.
+/// Steps to make a rule part of a list, which keeps about 300 bytes of it.
 const LISTED: u64 = 3_000;
+/// Steps for each set of peers that a rule names.
 const NAMED: u64 = 500;
 /// Steps to compare a set with another, for the few conditions that are looked up by themselves.
 const COMPARED: u64 = 100;
-/// A list gets this part of what is left.
+/// A list gets one of this many parts of the budget that is left.
 const PART: u64 = 2;
 
-// === impl Live ===
+// === impl Compiler ===
 
-impl Live {
-    /// Whether some rule applies to somebody in these sets.
+impl Compiler {
+    /// Returns whether some rule applies to an endpoint in these sets.
     pub(super) fn has_rules(&self, subjects: &BTreeSet<SetId>, direction: Direction) -> bool {
         let mut ids = subjects.iter().flat_map(|set| self.view.rule_ids_of(*set));
         ids.any(|id| self.view.rules().get(&id).is_some_and(|rule| rule.directions.contains(direction)))
     }
 
-    /// The rules that apply to somebody in these sets, in their order.
-    pub(super) fn rules(
-        &mut self,
-        subjects: &BTreeSet<SetId>,
-        direction: Direction,
-    ) -> Vec<(Said, Arc<ViewRule>)> {
+    /// Returns the rules that apply to an endpoint in these sets, in the order of evaluation.
+    pub(super) fn rules(&mut self, subjects: &BTreeSet<SetId>, direction: Direction) -> Vec<DigestedRule> {
         let ids = subjects.iter().flat_map(|set| self.view.rule_ids_of(*set));
         let rules = ids.filter_map(|id| Some((id, self.view.rules().get(&id)?)));
         let rules = rules.filter(|(_, rule)| rule.directions.contains(direction));
         let rules: Vec<(RuleId, Arc<ViewRule>)> = rules.map(|(id, rule)| (id, Arc::clone(rule))).collect();
         self.budget.take(FOUND * rules.len() as u64);
-        let mut said: Vec<(Said, Arc<ViewRule>)> = Vec::with_capacity(rules.len());
+        let mut digested: Vec<DigestedRule> = Vec::with_capacity(rules.len());
         for (id, rule) in rules {
-            said.push((self.names.rule(&self.view, id, &rule), rule));
+            digested.push((self.digests.of(&self.view, id, &rule), rule));
         }
-        // Rows of one rule are alike in what they do; their order is only for the name of the chain.
+        // Rows of one rule have the same effect: their order matters for the name of the chain only.
         let view = &self.view;
-        said.sort_by(|(one_said, one), (other_said, other)| {
-            view.compare(one, other).then_with(|| one_said.whole.cmp(&other_said.whole))
+        digested.sort_by(|(digests, rule), (other_digests, other)| {
+            view.compare(rule, other).then_with(|| digests.whole.cmp(&other_digests.whole))
         });
-        said
+        digested
     }
 
-    /// The chain of a list of rules, found or made; none if it has nothing to say.
-    pub(super) fn list(&mut self, rules: &[(Said, Arc<ViewRule>)], direction: Direction) -> Option<Name> {
+    /// Finds or compiles the list of some rules. Returns the name of its chain; `None` without rules.
+    pub(super) fn list(&mut self, rules: &[DigestedRule], direction: Direction) -> Option<Name> {
         if rules.is_empty() {
             return None;
         }
-        let whole: Vec<&Name> = rules.iter().map(|(said, _)| &said.whole).collect();
-        // Through no service.
-        let name = hashed(prefix(direction), &format!("{whole:?} None"));
+        let digest = Digest::of_list(rules.iter().map(|(digests, _)| digests.whole));
+        let name = names::list_chain(direction, digest, None);
         if let Some(listed) = self.lists.get_mut(&name) {
             listed.users += 1;
             return Some(name);
         }
         let mut budget = self.budget.share(PART);
         let granted = budget.left();
-        budget.take(listing(rules));
+        budget.take(list_cost(rules));
         if budget.is_spent() {
-            let message = render::too_much(&self.view, rules.iter().map(|(_, rule)| &**rule), direction);
+            let message = closed::too_much(&self.view, rules.iter().map(|(_, rule)| &**rule), direction);
             return Some(self.close(name, direction, granted, message));
         }
-        let list = Arc::new(List::new(rules.iter().map(|(_, rule)| Arc::clone(rule)).collect(), direction));
-        let layers = self.layers(&list);
-        let shapes: Vec<&Name> = rules.iter().map(|(said, _)| &said.shape).collect();
-        let shapes = digest(&format!("{shapes:?}"));
+        let own = rules.iter().map(|(_, rule)| Arc::clone(rule)).collect();
+        // Conditions on layer 7 cannot be checked in a packet filter.
+        let list = Arc::new(RuleList::new(own, direction, Layer7Support::None));
+        let shared = shared_conditions(&list, &self.view);
+        let shapes = Digest::of_list(rules.iter().map(|(digests, _)| digests.shape));
         let cost = granted - budget.left();
-        let parts = Parts::new(list, layers, shapes, &self.view);
-        self.insert(name.clone(), &parts, None, (budget, cost));
+        let sets = PeerSets::new(list, shared, &self.view);
+        self.insert(name.clone(), &sets, shapes, None, (budget, cost));
         let kind = |set: &SetId| self.view.sets().get(set).map(|set| set.selection.kind());
         let is_service = |set: &SetId| kind(set) == Some(SetKind::Service);
-        let services: Vec<SetId> = parts.list.named().filter(is_service).collect();
-        let services = services.into_iter().map(|set| (set, self.list_to(&name, &parts, set))).collect();
+        let services: Vec<SetId> = sets.list.sets().filter(is_service).collect();
+        let services =
+            services.into_iter().map(|set| (set, self.service_list(digest, &sets, shapes, set))).collect();
         if let Some(listed) = self.lists.get_mut(&name) {
             listed.services = services;
         }
         Some(name)
     }
 
-    /// The list of the same rules for what goes to a service, found or made.
-    fn list_to(&mut self, of: &Name, parts: &Parts, service: SetId) -> Name {
-        let direction = parts.list.direction;
-        let name = hashed(prefix(direction), &format!("{of} {:?}", self.names.set(&self.view, service)));
+    /// Finds or compiles the list of the same rules for connections to a service.
+    fn service_list(&mut self, list: Digest, sets: &PeerSets, shapes: Digest, service: SetId) -> Name {
+        let direction = sets.list.direction();
+        let name = names::list_chain(direction, list, self.set_digest(service));
         if let Some(listed) = self.lists.get_mut(&name) {
             listed.users += 1;
             return name;
@@ -150,217 +156,142 @@ impl Live {
         }
         let mut budget = self.budget.share(PART);
         budget.take(LISTED);
-        self.insert(name.clone(), parts, Some(service), (budget, LISTED));
+        self.insert(name.clone(), sets, shapes, Some(service), (budget, LISTED));
         name
     }
 
-    /// Keeps a list that is made, and tells peers apart for it as far as the rest of its budget lasts.
-    fn insert(&mut self, name: Name, parts: &Parts, via: Option<SetId>, (mut budget, cost): (Budget, u64)) {
+    /// Adds a list, and the classes of its peers as far as the rest of its budget lasts.
+    fn insert(
+        &mut self,
+        name: Name,
+        sets: &PeerSets,
+        shapes: Digest,
+        via: Option<SetId>,
+        (mut budget, cost): (Budget, u64),
+    ) {
         let granted = budget.left().saturating_add(cost);
-        self.look_up(&parts.layers, &parts.list, &name);
-        let classifier = self.classifier(parts, &name, via, &mut budget);
-        let is_spent =
-            |own: &Name| self.classifiers.get(own).is_some_and(|shared| shared.classifier.is_spent());
-        let closed_with = classifier.as_ref().filter(|own| is_spent(own)).map(|_| granted);
+        self.share(&sets.shared, &sets.list, &name);
+        let classes = self.list_classes(sets, shapes, &name, via, &mut budget);
+        let is_spent = |own: &Digest| self.classes.get(own).is_some_and(|classes| classes.peers.is_spent());
+        let closed_with = classes.filter(is_spent).map(|_| granted);
         self.budget.put_back(budget);
         self.used += cost;
-        let listed = Listed {
-            list: Arc::clone(&parts.list),
+        let listed = CompiledList {
+            list: Arc::clone(&sets.list),
             via,
-            layers: parts.layers.clone(),
-            classifier,
+            shared: sets.shared.clone(),
+            classes,
             chains: BTreeMap::new(),
             services: Vec::new(),
             users: 1,
             cost,
-            rendered: 0,
+            chain_cost: 0,
             closed_with,
         };
         self.stale.insert(name.clone());
         self.lists.insert(name, listed);
     }
 
-    /// The list of endpoints for whose rules no work is left: it denies everything.
-    pub(super) fn closed_list(&mut self, direction: Direction) -> Name {
-        let name = closed_name(direction);
-        if let Some(listed) = self.lists.get_mut(&name) {
-            listed.users += 1;
-            return name;
-        }
-        self.close(name, direction, 0, String::new())
-    }
-
-    /// Makes a list that denies everything, because there were only `granted` steps for it.
-    fn close(&mut self, name: Name, direction: Direction, granted: u64, message: String) -> Name {
-        let listed = Listed {
-            list: Arc::new(List::new(Vec::new(), direction)),
-            via: None,
-            layers: Vec::new(),
-            classifier: None,
-            chains: BTreeMap::new(),
-            services: Vec::new(),
-            users: 1,
-            cost: 0,
-            rendered: 0,
-            closed_with: Some(granted),
-        };
-        self.lists.insert(name.clone(), listed);
-        self.closed.insert(name.clone(), message);
-        self.stale.insert(name.clone());
-        name
-    }
-
-    /// The lists that could not be made, and can be tried again: there is twice the room that there was for them.
-    pub(super) fn worth_another_try(&self) -> BTreeSet<Name> {
-        let room = self.budget.left() / PART;
-        let closed = self.closed.keys().filter_map(|name| Some((name, self.lists.get(name)?.closed_with?)));
-        let worth = closed.filter(|(_, with)| room >= self.limit.worth_a_try() && room / 2 >= *with);
-        let mut worth: BTreeSet<Name> = worth.map(|(name, _)| name.clone()).collect();
-        // Lists for what goes to services are made with the lists that lead to them.
-        let leads = |listed: &Listed| listed.services.iter().any(|(_, list)| worth.contains(list));
-        let leading: Vec<Name> =
-            self.lists.iter().filter(|(_, listed)| leads(listed)).map(|(name, _)| name.clone()).collect();
-        worth.extend(leading);
-        worth
-    }
-
-    /// Says which endpoints are denied everything because no work was left for their rules.
-    pub(super) fn name_closed(&mut self) {
-        for direction in Direction::BOTH {
-            let name = closed_name(direction);
-            if !self.lists.contains_key(&name) {
-                continue;
-            }
-            let pods = self.served.iter().filter(|(_, lists)| lists.get(&direction) == Some(&name));
-            let mut who: Vec<String> =
-                pods.map(|(pod, _)| format!("pod {}/{}", pod.namespace, pod.name)).collect();
-            who.extend((self.node_lists.get(&direction) == Some(&name)).then(|| "the node".to_owned()));
-            if who.is_empty() {
-                // Then it is for what goes to services.
-                let leads = |listed: &&Listed| listed.services.iter().any(|(_, list)| *list == name);
-                let Some(listed) = self.lists.values().find(leads) else { continue };
-                let rules = listed.list.rules.iter().map(|rule| &**rule);
-                let message = render::too_much(&self.view, rules, direction);
-                self.closed.insert(name, message);
-                continue;
-            }
-            let more = who.len().saturating_sub(3);
-            who.truncate(3);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let message = format!(
-                "{}{more}: the policies of this node tell more apart than can be put into a kernel: everything is \
-                 denied in {direction}",
-                who.join(", ")
-            );
-            self.closed.insert(name, message);
-        }
-    }
-
-    /// The conditions of a list that are looked up by themselves, found or made.
-    fn layers(&mut self, list: &List) -> Vec<Layer> {
-        let (names, view) = (&mut self.names, &self.view);
-        layers::layers(list, view, |sets| {
-            let mut names: Vec<Name> = sets.iter().map(|set| names.set(view, *set)).collect();
-            names.sort();
-            digest(&format!("{names:?}"))
-        })
+    fn set_digest(&self, set: SetId) -> Option<SetDigest> {
+        self.view.sets().get(&set).map(|set| set.selection.digest())
     }
 
     /// Notes that a list looks up conditions by themselves.
-    fn look_up(&mut self, layers: &[Layer], list: &List, name: &Name) {
-        for layer in layers {
-            let everybody = self.everybody.entry(layer.name.clone()).or_insert_with(|| {
-                let sets = list.conditions.get(layer.condition).cloned().unwrap_or_default();
+    fn share(&mut self, conditions: &[SharedCondition], list: &RuleList, name: &Name) {
+        for one in conditions {
+            let shared = self.shared.entry(one.digest).or_insert_with(|| {
+                let sets = list.sets_of(one.condition).to_vec();
                 for set in &sets {
-                    self.by_set.entry(*set).or_default().insert(layer.name.clone());
+                    self.by_set.entry(*set).or_default().insert(one.digest);
                 }
-                self.fresh.insert(layer.name.clone());
-                Everybody { sets, shown: BTreeSet::new(), lists: BTreeSet::new() }
+                self.fresh.insert(one.digest);
+                SharedSet { sets, shown: BTreeSet::new(), lists: BTreeSet::new() }
             });
-            everybody.lists.insert(name.clone());
+            shared.lists.insert(name.clone());
         }
     }
 
-    /// How a list tells apart whom its layers do not find, found or made; nothing if they find all.
-    fn classifier(
+    /// Finds or makes the classes of the peers that shared conditions do not find; `None` if they find all.
+    fn list_classes(
         &mut self,
-        parts: &Parts,
+        sets: &PeerSets,
+        shapes: Digest,
         name: &Name,
         via: Option<SetId>,
         budget: &mut Budget,
-    ) -> Option<Name> {
-        let Parts { list, layers, shapes, blocks, peers } = parts;
-        let found = list.conditions.len() == layers.len() && layers.len() <= 1 && via.is_none();
-        if found && blocks.is_empty() {
+    ) -> Option<Digest> {
+        let PeerSets { list, shared, blocks, members } = sets;
+        let all_shared = list.conditions().len() == shared.len() && shared.len() <= 1 && via.is_none();
+        if all_shared && blocks.is_empty() {
             return None;
         }
-        let via_name = via.map(|via| self.names.set(&self.view, via));
-        let own = digest(&format!("{} {via_name:?} {shapes:?}", list.direction));
-        let shared = self.classifiers.entry(own.clone()).or_insert_with(|| {
+        let via_digest = via.and_then(|via| self.set_digest(via));
+        let digest = names::peer_classes(list.direction(), shapes, via_digest);
+        let classes = self.classes.entry(digest).or_insert_with(|| {
             let granted = budget.left();
-            let classifier = Classifier::new(own.clone(), parts, via, &self.view, &self.index, budget);
-            for set in peers {
+            let peers = PeerClasses::new(sets, via, &self.view, &self.index.peers, budget);
+            for set in members {
                 budget.take(NAMED);
-                self.by_set.entry(*set).or_default().insert(own.clone());
+                self.by_set.entry(*set).or_default().insert(digest);
             }
-            // What a classifier that was not finished kept is gone.
-            let cost = if classifier.is_spent() { 0 } else { granted - budget.left() };
+            // Incomplete classes keep nothing.
+            let cost = if peers.is_spent() { 0 } else { granted - budget.left() };
             self.used += cost;
-            self.fresh.insert(own.clone());
-            Shared { classifier, lists: BTreeSet::new(), cost }
+            self.fresh.insert(digest);
+            ListClasses { peers, digest, lists: BTreeSet::new(), shown: BTreeSet::new(), cost }
         });
-        shared.lists.insert(name.clone());
-        Some(own)
+        classes.lists.insert(name.clone());
+        Some(digest)
     }
 
-    /// One that needed a list does not any more.
-    pub(super) fn unlist(&mut self, name: &Name) {
+    /// Releases a list for one of its users, and removes it with the last one.
+    pub(super) fn release_list(&mut self, name: &Name) {
         let Some(listed) = self.lists.get_mut(name) else { return };
         listed.users -= 1;
         if listed.users > 0 {
             return;
         }
         let Some(listed) = self.lists.remove(name) else { return };
-        self.used -= listed.cost + listed.rendered;
+        self.used -= listed.cost + listed.chain_cost;
         self.stale.remove(name);
         self.closed.remove(name);
-        // The chain itself goes when nothing leads to it any more.
+        // The chain itself is removed when nothing leads to it any more.
         self.structural = true;
         for (_, service) in listed.services {
-            self.unlist(&service);
+            self.release_list(&service);
         }
-        for layer in &listed.layers {
-            let Some(everybody) = self.everybody.get_mut(&layer.name) else { continue };
-            everybody.lists.remove(name);
-            if everybody.lists.is_empty()
-                && let Some(everybody) = self.everybody.remove(&layer.name)
+        for one in &listed.shared {
+            let Some(shared) = self.shared.get_mut(&one.digest) else { continue };
+            shared.lists.remove(name);
+            if shared.lists.is_empty()
+                && let Some(shared) = self.shared.remove(&one.digest)
             {
-                self.forget(&layer.name, everybody.sets.into_iter());
+                self.forget(one.digest, shared.sets.into_iter());
             }
         }
-        let Some(own) = listed.classifier else { return };
-        let Some(shared) = self.classifiers.get_mut(&own) else { return };
-        shared.lists.remove(name);
-        if shared.lists.is_empty() {
-            self.used -= shared.cost;
-            self.classifiers.remove(&own);
-            self.forget(&own, listed.list.named());
+        let Some(digest) = listed.classes else { return };
+        let Some(classes) = self.classes.get_mut(&digest) else { return };
+        classes.lists.remove(name);
+        if classes.lists.is_empty() {
+            self.used -= classes.cost;
+            self.classes.remove(&digest);
+            self.forget(digest, listed.list.sets());
         }
     }
 
-    /// Somebody who is gone is not asked about sets any more.
-    fn forget(&mut self, own: &Name, sets: impl Iterator<Item = SetId>) {
+    /// Removes a shared set, or classes, from the sets they distinguished peers by.
+    fn forget(&mut self, own: Digest, sets: impl Iterator<Item = SetId>) {
         for set in sets {
-            if let Some(names) = self.by_set.get_mut(&set) {
-                names.remove(own);
-                if names.is_empty() {
+            if let Some(digests) = self.by_set.get_mut(&set) {
+                digests.remove(&own);
+                if digests.is_empty() {
                     self.by_set.remove(&set);
                 }
             }
         }
     }
 
-    /// The lists that have chains for what goes to a service.
+    /// Returns the lists with chains for connections to a service.
     pub(super) fn lists_to(&self, service: SetId) -> Vec<Name> {
         let own = self.lists.iter();
         own.filter(|(_, listed)| listed.services.iter().any(|(set, _)| *set == service))
@@ -368,36 +299,36 @@ impl Live {
             .collect()
     }
 
-    /// Puts an address where it belongs now, for everybody who tells peers apart by a set.
+    /// Moves an address to the shared sets and classes it belongs to, after it joined or left a set.
     pub(super) fn place(&mut self, set: SetId, address: IpAddr) {
         let family = Family::of(address);
         for own in self.by_set.get(&set).into_iter().flatten() {
-            if let Some(everybody) = self.everybody.get_mut(own) {
-                let is_one = self.index.sets_of(address).any(|set| everybody.sets.contains(&set));
-                let set = Everybody::set(own, family);
-                match is_one {
+            if let Some(shared) = self.shared.get_mut(own) {
+                let is_member = self.index.peers.sets_of(address).any(|set| shared.sets.contains(&set));
+                let set = names::shared_set(*own, family);
+                match is_member {
                     true => self.edit.put(&set, address_key(address), None),
                     false => self.edit.take(&set, &address_key(address)),
                 }
-                if is_one && everybody.shown.insert(family) {
-                    self.stale.extend(everybody.lists.iter().cloned());
+                if is_member && shared.shown.insert(family) {
+                    self.stale.extend(shared.lists.iter().cloned());
                 }
             }
-            let Some(Shared { classifier, lists, .. }) = self.classifiers.get_mut(own) else { continue };
-            let Some((before, now)) = classifier.place(address, &self.index) else { continue };
+            let Some(classes) = self.classes.get_mut(own) else { continue };
+            let Some((before, now)) = classes.peers.place(address, &self.index.peers) else { continue };
             let key = address_key(address);
             if let Some(before) = before {
-                self.edit.take(&classifier.set(family, before), &key);
+                self.edit.take(&classes.set(family, before), &key);
             }
             if let Some(now) = now {
-                self.edit.put(&classifier.set(family, now), key.clone(), None);
-                if classifier.shown.insert((family, now)) {
-                    self.stale.extend(lists.iter().cloned());
+                self.edit.put(&classes.set(family, now), key.clone(), None);
+                if classes.shown.insert((family, now)) {
+                    self.stale.extend(classes.lists.iter().cloned());
                 }
             }
-            for name in lists.iter() {
+            for name in &classes.lists {
                 let to = now.and_then(|now| self.lists.get(name)?.chains.get(&now));
-                let map = map_name(name, family);
+                let map = names::peer_map(name, family);
                 match to {
                     Some(to) => self.edit.put(&map, key.clone(), Some(Verdict::Goto(to.clone()))),
                     None => self.edit.take(&map, &key),
@@ -406,53 +337,51 @@ impl Live {
         }
     }
 
-    /// Forgets classes that nobody is in; the chains that show them are to be made again.
+    /// Hides classes and shared sets that have become empty, and shows those that have members.
     pub(super) fn tidy_peers(&mut self) {
-        for shared in self.classifiers.values_mut() {
-            if shared.classifier.tidy() {
-                self.stale.extend(shared.lists.iter().cloned());
+        for classes in self.classes.values_mut() {
+            let occupied = classes.peers.occupied();
+            if occupied != classes.shown {
+                classes.shown = occupied;
+                self.stale.extend(classes.lists.iter().cloned());
             }
         }
-        for (name, everybody) in &mut self.everybody {
+        for (digest, shared) in &mut self.shared {
             let sets = &self.edit.program().sets;
-            let fresh = self.fresh.contains(name);
-            let is_met = |family: &Family| match sets.get(&Everybody::set(name, *family)) {
+            let fresh = self.fresh.contains(digest);
+            let has_members = |family: &Family| match sets.get(&names::shared_set(*digest, *family)) {
                 Some(set) if !fresh => !set.elements.is_empty(),
-                _ => !everybody.members(&self.view, *family).is_empty(),
+                _ => !shared.elements(&self.view, *family).is_empty(),
             };
-            let shown: BTreeSet<Family> = FAMILIES.into_iter().filter(is_met).collect();
-            if shown != everybody.shown {
-                everybody.shown = shown;
-                self.stale.extend(everybody.lists.iter().cloned());
+            let shown: BTreeSet<Family> = FAMILIES.into_iter().filter(has_members).collect();
+            if shown != shared.shown {
+                shared.shown = shown;
+                self.stale.extend(shared.lists.iter().cloned());
             }
         }
     }
 }
 
-/// Steps to make a list of rules, and to compare those that are looked up by themselves with all others.
-fn listing(rules: &[(Said, Arc<ViewRule>)]) -> u64 {
+// === impl ListClasses ===
+
+impl ListClasses {
+    /// Returns the name of the kernel set of a class.
+    pub(super) fn set(&self, family: Family, class: ClassId) -> Name {
+        // Classes exist for as long as their list does.
+        let class = self.peers.get(class).map_or(self.digest, |class| class.digest);
+        names::class_set(self.digest, family, class)
+    }
+
+    /// Returns the classes of a family that chains have a rule for.
+    fn shown(&self, family: Family) -> impl Iterator<Item = ClassId> {
+        self.shown.iter().filter(move |(own, _)| *own == family).map(|(_, class)| *class)
+    }
+}
+
+/// Returns the steps to make a list of rules, and to compare shared conditions with all others.
+fn list_cost(rules: &[DigestedRule]) -> u64 {
     let sets = rules.iter().map(|(_, rule)| rule.peers.as_ref().map_or(0, |sets| sets.len() as u64));
     let (all, most) = sets.fold((0_u64, 0), |(all, most), sets| (all + sets, most.max(sets)));
     let compared = all.saturating_mul(most).saturating_mul(COMPARED);
     compared.saturating_add(LISTED * rules.len() as u64 + NAMED * all)
-}
-
-fn prefix(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Egress => "eg",
-        Direction::Ingress => "in",
-    }
-}
-
-/// The list of endpoints for whose rules no work is left.
-fn closed_name(direction: Direction) -> Name {
-    match direction {
-        Direction::Egress => "eg_closed".into(),
-        Direction::Ingress => "in_closed".into(),
-    }
-}
-
-/// The map of a list's peers.
-fn map_name(list: &Name, family: Family) -> Name {
-    hashed("m", &format!("{list} {family:?}"))
 }

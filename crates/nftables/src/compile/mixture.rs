@@ -32,7 +32,7 @@ use palisade_model::policy::Direction;
 
 use super::FAMILIES;
 use super::base::{dispatch, loose};
-use super::live::Live;
+use super::compiler::Compiler;
 use crate::guard::Scope;
 use crate::program::{Chain, Field, Interface, Match, Name, Rule, Value, Verdict};
 
@@ -77,9 +77,9 @@ struct Effects {
     unwired: BTreeSet<IpAddr>,
 }
 
-// === impl Live ===
+// === impl Compiler ===
 
-impl Live {
+impl Compiler {
     /// Returns what a guard has to decide about while the edited program takes the place of the one in force. None if no mixture
     /// of the two passes a packet that both refuse.
     pub(super) fn needs_guard(&self) -> Option<Scope> {
@@ -326,7 +326,7 @@ fn lists_behind(chain: &Chain) -> impl Iterator<Item = &Name> {
 
 /// Answers whether one chain lets through no more than another, each pair once, and counts how often it is asked.
 struct Comparisons<'a> {
-    live: &'a Live,
+    compiler: &'a Compiler,
     known: RefCell<BTreeMap<(Name, Name), bool>>,
     left: Cell<usize>,
 }
@@ -337,8 +337,8 @@ const MOST_LOOKUPS: usize = 10_000;
 // === impl Comparisons ===
 
 impl<'a> Comparisons<'a> {
-    fn new(live: &'a Live) -> Self {
-        Comparisons { live, known: RefCell::default(), left: Cell::new(MOST_LOOKUPS) }
+    fn new(compiler: &'a Compiler) -> Self {
+        Comparisons { compiler, known: RefCell::default(), left: Cell::new(MOST_LOOKUPS) }
     }
 
     /// Counts a lookup. Returns whether there were too many.
@@ -355,8 +355,8 @@ impl<'a> Comparisons<'a> {
         if let Some(known) = self.known.borrow().get(&pair) {
             return *known;
         }
-        let behaviours = &self.live.behaviours;
-        let within = match (behaviours.get(one), behaviours.get(other)) {
+        let verdicts = &self.compiler.verdicts;
+        let within = match (verdicts.get(one), verdicts.get(other)) {
             (Some(one), Some(other)) => one.is_within(other),
             _ => false,
         };
@@ -421,7 +421,7 @@ impl Effects {
 
     /// Notes that a list sends a peer elsewhere.
     fn shifted(&mut self, list: &Name, address: IpAddr, shift: &Shift<'_>, compared: &Comparisons<'_>) {
-        if !compared.live.is_here(address) {
+        if !compared.compiler.is_here(address) {
             self.loosened_elsewhere |= !shift.is_tightening(compared);
             return;
         }
@@ -443,8 +443,8 @@ impl Effects {
     }
 
     /// Whether an address may no longer come by some interface by which it passed before.
-    fn is_forged(&self, address: IpAddr, live: &Live) -> bool {
-        let allows = |wire: &Interface| live.wiring.get(wire).is_some_and(|own| own.contains(&address));
+    fn is_forged(&self, address: IpAddr, compiler: &Compiler) -> bool {
+        let allows = |wire: &Interface| compiler.wiring.get(wire).is_some_and(|own| own.contains(&address));
         self.unwired.contains(&address) || self.joined_wires.iter().any(|wire| !allows(wire))
     }
 

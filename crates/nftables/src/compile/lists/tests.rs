@@ -1,7 +1,7 @@
 #[path = "../../../../engine/tests/written/mod.rs"]
 mod written;
 
-use super::super::live::{Live, Wiring};
+use super::super::compiler::{Compiler, Wiring};
 use palisade_engine::view::View;
 
 use self::written::Followed;
@@ -23,7 +23,7 @@ fn what_nobody_needs_any_more_is_not_asked_about_sets() {
     let told_apart =
         policy("apart", "{podSelector: {matchLabels: {app: a}}}, {ipBlock: {cidr: 10.0.0.0/24}}");
     let mut source = Followed::default();
-    let mut live = Live::new(View::default(), "n0", Wiring::new());
+    let mut compiler = Compiler::new(View::default(), "n0", Wiring::new());
     for (policies, (layers, classifiers)) in [
         (String::new(), (0, 0)),
         (everybody.clone(), (1, 0)),
@@ -31,13 +31,13 @@ fn what_nobody_needs_any_more_is_not_asked_about_sets() {
         (format!("{everybody}{told_apart}"), (1, 1)),
         (String::new(), (0, 0)),
     ] {
-        live.follow(&source.take(&format!("{POD}{policies}"), "n0")).unwrap();
-        assert_eq!((live.everybody.len(), live.classifiers.len()), (layers, classifiers), "{policies}");
-        let asked = live.by_set.values().flatten();
+        compiler.follow(&source.take(&format!("{POD}{policies}"), "n0")).unwrap();
+        assert_eq!((compiler.shared.len(), compiler.classes.len()), (layers, classifiers), "{policies}");
+        let asked = compiler.by_set.values().flatten();
         let asked: Vec<_> = asked
-            .filter(|own| !live.everybody.contains_key(*own) && !live.classifiers.contains_key(*own))
+            .filter(|own| !compiler.shared.contains_key(*own) && !compiler.classes.contains_key(*own))
             .collect();
         assert!(asked.is_empty(), "{policies}: {asked:?}");
-        assert_eq!(live.by_set.is_empty(), layers + classifiers == 0, "{policies}");
+        assert_eq!(compiler.by_set.is_empty(), layers + classifiers == 0, "{policies}");
     }
 }

@@ -3,7 +3,7 @@
 use palisade_agent::enforcement::{program_digest, same_elements};
 use palisade_agent::state::State;
 use palisade_model::snapshot::Objects;
-use palisade_nftables::compile::live::Live;
+use palisade_nftables::compile::Compiler;
 use palisade_nftables::kernel::{Kernel, KernelError, Linux};
 use palisade_nftables::patch::Patch;
 use palisade_nftables::program::Program;
@@ -48,7 +48,7 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Text>
     };
     let mut world = World::new(arguments.node.as_deref());
     world.take(&manifests)?;
-    let live = Live::new(world.part(), &world.place.node, world.place.wiring.clone());
+    let live = Compiler::new(world.part(), &world.place.node, world.place.wiring.clone());
     // Who may not read the state is told by the kernel; that enforcing would refuse it is to be known before.
     let read = State::read(&arguments.state.folder);
     let refused = read.as_ref().err().filter(|error| error.is_untrusted()).map(ToString::to_string);
@@ -119,7 +119,7 @@ fn now(arguments: &EnforceArgs, state: Option<&State>, world: &World) -> Now {
     if before.take(&world::remembered(state, arguments.thorium.into())).is_err() {
         return nothing("What was in force cannot be worked out: all of it is replaced.");
     }
-    let live = Live::new(before.part(), &before.place.node, before.place.wiring.clone());
+    let live = Compiler::new(before.part(), &before.place.node, before.place.wiring.clone());
     let same = found.ok().flatten().is_some_and(|found| {
         state.structure.as_ref() == Some(&found.structure)
             && state.program == program_digest(live.program())

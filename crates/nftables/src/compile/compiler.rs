@@ -1,8 +1,8 @@
-//! A program that follows what changes: a node's part of the view in, patches out.
+//! The compiler of a node: keeps its program up to date with its part of the view.
 //!
-//! A pod that comes or goes is an element in a few sets: nothing is compiled again. New chains are made where somebody needs a list
-//! of rules that nobody needed before, or is of a kind that there was nobody of; what is not needed any more goes with the
-//! next such change, or with [`Live::tidy`], and then the program is the one from scratch, to the byte.
+//! A pod that starts or stops is an element in a few sets: nothing is compiled again. New chains are written where an endpoint
+//! needs a list that no endpoint needed before, or a peer is the first of its class. What is no longer needed is removed with the
+//! next such change, or with [`Compiler::tidy`]; then the program is the one from scratch, to the byte.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -12,179 +12,183 @@ use std::sync::Arc;
 use palisade_engine::delta::{Change, Delta, Member, MemberKind, SetId};
 use palisade_engine::selection::{Selection, SetKind};
 use palisade_engine::view::{OutOfStep, View};
+use palisade_flatten::{Budget, Digest, FlatVerdicts, Limit, has_peer_addresses};
 use palisade_model::policy::Direction;
 use smol_str::SmolStr;
 
 use super::Counted;
 use super::base::loose;
-use super::budget::{Budget, Limit};
-use super::decide::Behaviour;
 use super::edit::Edit;
-use super::index::{Index, is_own, tells_peers};
-use super::layers::Everybody;
-use super::lists::{Listed, Shared};
-use super::names::Names;
+use super::index::{Index, is_own};
+use super::lists::{CompiledList, ListClasses};
+use super::names::Digests;
+use super::shared_sets::SharedSet;
 use crate::program::{Interface, Name, Program};
 use crate::transition::Transition;
 
-/// Which interfaces of a machine lead to pods, and which addresses may come by each: whatever else does is forged.
+/// The interfaces of a machine that lead to pods, each with the addresses that packets from it may have; packets with others are
+/// forged.
 pub type Wiring = BTreeMap<Interface, BTreeSet<IpAddr>>;
 
-/// A node's program, kept up to date.
+/// Compiles a node's part of the view, and what changes in it.
 #[derive(Debug)]
-pub struct Live {
+pub struct Compiler {
     node: SmolStr,
     pub(super) view: View,
     pub(super) wiring: Wiring,
-    pub(super) names: Names,
+    pub(super) digests: Digests,
     pub(super) index: Index,
     pub(super) edit: Edit,
     pub(super) counted: BTreeMap<Name, Counted>,
     lacks: BTreeSet<String>,
-    /// Lists that tell too much apart, and what to say about them.
+    /// Lists that deny something for want of room, with the message about each.
     pub(super) closed: BTreeMap<Name, String>,
-    pub(super) lists: BTreeMap<Name, Listed>,
-    /// Whom conditions mean, and who is to be told apart otherwise.
-    pub(super) everybody: BTreeMap<Name, Everybody>,
-    pub(super) classifiers: BTreeMap<Name, Shared>,
-    /// Those of the two that a set makes a difference to.
-    pub(super) by_set: BTreeMap<SetId, BTreeSet<Name>>,
-    /// Those of the two that are new: what is in sets of theirs may be from before.
-    pub(super) fresh: BTreeSet<Name>,
-    /// Sets that are known to hold what they should.
+    pub(super) lists: BTreeMap<Name, CompiledList>,
+    /// Sets of conditions that are looked up by themselves.
+    pub(super) shared: BTreeMap<Digest, SharedSet>,
+    /// Classes of all other peers.
+    pub(super) classes: BTreeMap<Digest, ListClasses>,
+    /// Those of the two that distinguish peers by a set.
+    pub(super) by_set: BTreeMap<SetId, BTreeSet<Digest>>,
+    /// Those of the two that are new: a kernel set of theirs may have elements from before.
+    pub(super) fresh: BTreeSet<Digest>,
+    /// Kernel sets that have been filled in this change.
     pub(super) filled: BTreeSet<Name>,
-    /// The lists of each of the node's pods, and of the node.
-    pub(super) served: BTreeMap<Arc<Member>, BTreeMap<Direction, Name>>,
+    /// The lists of each of the node's pods.
+    pub(super) pod_lists: BTreeMap<Arc<Member>, BTreeMap<Direction, Name>>,
     pub(super) node_lists: BTreeMap<Direction, Name>,
-    /// What all of it may take.
+    /// Maximum number of steps for everything.
     pub(super) limit: Limit,
-    /// Steps that this change may still take to make lists, and those that all lists, classifiers and chains took.
+    /// Steps that this change may still take for lists.
     pub(super) budget: Budget,
+    /// Steps that all lists, classes and chains took.
     pub(super) used: u64,
-    /// Lists whose chains are to be made again, and whether anything else about chains has changed.
+    /// Lists whose chains must be written again.
     pub(super) stale: BTreeSet<Name>,
+    /// Whether anything else about chains has changed.
     pub(super) structural: bool,
-    /// What each chain behind a list lets through: whether one lets through less than another.
-    pub(super) behaviours: BTreeMap<Name, Behaviour>,
-    /// The lists that look into each set; those that are gone stay until the change that took them away is made.
+    /// The verdicts of each chain behind a list, for comparisons.
+    pub(super) verdicts: BTreeMap<Name, FlatVerdicts>,
+    /// The lists that look into each kernel set; removed lists stay until their removal is applied.
     pub(super) readers: BTreeMap<Name, BTreeSet<Name>>,
 }
 
-/// What deltas have touched.
+/// What deltas affect.
 #[derive(Debug, Default)]
-struct Touched {
-    /// Addresses that came into sets or left them.
+struct Affected {
+    /// Addresses that joined or left sets.
     peers: BTreeSet<(SetId, IpAddr)>,
-    /// The node's own, whose sets are others now.
+    /// The node's own endpoints whose sets changed.
     own: BTreeSet<Arc<Member>>,
-    /// Sets whose rules are others now.
+    /// Sets whose rules changed.
     subjects: BTreeSet<SetId>,
-    /// Services whose addresses are others now.
+    /// Services whose addresses changed.
     services: BTreeSet<SetId>,
 }
 
-// === impl Live ===
+// === impl Compiler ===
 
-impl Live {
-    /// The program for a node's part of the view.
-    pub fn new(part: View, node: &str, wiring: Wiring) -> Live {
-        Live::within(part, node, wiring, Limit::default())
+impl Compiler {
+    /// Compiles a node's part of the view.
+    pub fn new(part: View, node: &str, wiring: Wiring) -> Compiler {
+        Compiler::within(part, node, wiring, Limit::default())
     }
 
-    /// The same with another limit to the work, in steps of about a nanosecond: what cannot be worked out is denied, and
-    /// [`lacks`](Live::lacks) says so.
-    pub fn limited(part: View, node: &str, wiring: Wiring, steps: u64) -> Live {
-        Live::within(part, node, wiring, Limit::of(steps))
+    /// Compiles with another limit to the work, in steps of about a nanosecond. Lists beyond it deny everything, and
+    /// [`lacks`](Compiler::lacks) has a message about each.
+    pub fn limited(part: View, node: &str, wiring: Wiring, steps: u64) -> Compiler {
+        Compiler::within(part, node, wiring, Limit::fixed(steps))
     }
 
-    fn within(part: View, node: &str, wiring: Wiring, limit: Limit) -> Live {
-        let mut live = Live {
+    fn within(part: View, node: &str, wiring: Wiring, limit: Limit) -> Compiler {
+        let mut compiler = Compiler {
             node: node.into(),
             view: View::default(),
             wiring,
-            names: Names::default(),
+            digests: Digests::default(),
             index: Index::default(),
             edit: Edit::default(),
             counted: BTreeMap::new(),
             lacks: BTreeSet::new(),
             closed: BTreeMap::new(),
             lists: BTreeMap::new(),
-            everybody: BTreeMap::new(),
-            classifiers: BTreeMap::new(),
+            shared: BTreeMap::new(),
+            classes: BTreeMap::new(),
             by_set: BTreeMap::new(),
             fresh: BTreeSet::new(),
             filled: BTreeSet::new(),
-            served: BTreeMap::new(),
+            pod_lists: BTreeMap::new(),
             node_lists: BTreeMap::new(),
             limit,
             budget: limit.left(0, 0),
             used: 0,
             stale: BTreeSet::new(),
             structural: true,
-            behaviours: BTreeMap::new(),
+            verdicts: BTreeMap::new(),
             readers: BTreeMap::new(),
         };
-        let mut touched = Touched::default();
+        let mut affected = Affected::default();
         for change in &part.as_delta().changes {
-            touched.note(&part, change, &mut live.index, &mut live.names, node);
+            affected.note(&part, change, &mut compiler.index, &mut compiler.digests, node);
         }
-        live.view = part;
-        live.base_sets();
-        live.wire();
-        live.take(touched);
-        live.transition();
-        live
+        compiler.view = part;
+        compiler.base_sets();
+        compiler.wire();
+        compiler.apply(affected);
+        compiler.transition();
+        compiler
     }
 
-    /// The same from scratch.
+    /// Returns a compiler that starts from the same view, without what is left of earlier changes.
     #[must_use]
-    pub fn rebuilt(&self) -> Live {
-        Live::within(self.view.clone(), &self.node, self.wiring.clone(), self.limit)
+    pub fn rebuilt(&self) -> Compiler {
+        Compiler::within(self.view.clone(), &self.node, self.wiring.clone(), self.limit)
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn program(&self) -> &Program {
         self.edit.program()
     }
 
-    /// What of the policies the kernel cannot do, in words.
+    /// Returns messages about the parts of policies that the kernel does not enforce.
     pub fn lacks(&self) -> &BTreeSet<String> {
         &self.lacks
     }
 
-    /// What the counters count.
+    /// Returns what each counter counts.
     pub fn counted(&self) -> &BTreeMap<Name, Counted> {
         &self.counted
     }
 
-    /// The node's part of the view.
+    /// Returns the node's part of the view.
     pub fn view(&self) -> &View {
         &self.view
     }
 
-    /// Which interfaces lead to pods.
+    /// Returns the interfaces that lead to pods.
     pub fn wiring(&self) -> &Wiring {
         &self.wiring
     }
 
-    /// Takes the next deltas of the node's part as one change. If one does not fit nothing can be said any more: begin anew.
+    /// Applies the next deltas of the node's part as one change. Not retryable: after an error the compiler must be replaced by a
+    /// new one.
     pub fn follow(&mut self, deltas: &[Delta]) -> Result<Transition, OutOfStep> {
-        let mut touched = Touched::default();
-        let (index, names, node) = (&mut self.index, &mut self.names, self.node.as_str());
+        let mut affected = Affected::default();
+        let (index, digests, node) = (&mut self.index, &mut self.digests, self.node.as_str());
         for delta in deltas {
-            self.view.follow_with(delta, |view, change| touched.note(view, change, index, names, node))?;
+            self.view.follow_with(delta, |view, change| affected.note(view, change, index, digests, node))?;
         }
-        self.take(touched);
+        self.apply(affected);
         Ok(self.transition())
     }
 
-    /// Ends a change: what is to be done to the kernel for it.
+    /// Ends a change. Returns what it does to the kernel.
     fn transition(&mut self) -> Transition {
         let guard = self.needs_guard().map(|scope| self.edit.program().guard(&scope));
         let patch = self.edit.patch();
         let program = self.edit.program();
         if !patch.is_elements_only() {
-            self.behaviours.retain(|chain, _| program.chains.contains_key(chain));
+            self.verdicts.retain(|chain, _| program.chains.contains_key(chain));
             for lists in self.readers.values_mut() {
                 lists.retain(|list| self.lists.contains_key(list));
             }
@@ -193,7 +197,7 @@ impl Live {
         Transition { patch, guard }
     }
 
-    /// The same, and other interfaces lead to pods: one change, so that no address may come without its rules.
+    /// Applies deltas and updates the interfaces that lead to pods, as one change: no address is accepted without its rules.
     pub fn follow_wired(&mut self, deltas: &[Delta], wiring: Wiring) -> Result<Transition, OutOfStep> {
         self.set_wiring(wiring);
         self.follow(deltas)
@@ -216,67 +220,67 @@ impl Live {
         self.wire();
     }
 
-    /// Takes away what is kept in case it is needed again soon. After this, the program is the one from scratch.
+    /// Removes what is kept in case it is needed again. After this, the program is the one from scratch.
     pub fn tidy(&mut self) -> Transition {
         self.structural = true;
         self.finish();
         self.transition()
     }
 
-    fn take(&mut self, mut touched: Touched) {
-        // The other half is for chains.
-        self.budget = self.limit.left(self.index.peers(), self.used).share(2);
-        let ruled = |sets: &BTreeSet<SetId>| sets.iter().any(|set| touched.subjects.contains(set));
-        if !touched.subjects.is_empty() {
+    fn apply(&mut self, mut affected: Affected) {
+        // One half is for lists and classes, the other for chains.
+        self.budget = self.limit.left(self.index.peers.len(), self.used).share(2);
+        let ruled = |sets: &BTreeSet<SetId>| sets.iter().any(|set| affected.subjects.contains(set));
+        if !affected.subjects.is_empty() {
             self.structural = true;
             let own = self.index.own.iter().filter(|(_, sets)| ruled(sets));
-            touched.own.extend(own.map(|(member, _)| Arc::clone(member)));
+            affected.own.extend(own.map(|(member, _)| Arc::clone(member)));
         }
-        // Whatever goes makes room for what had none.
-        if !touched.own.is_empty() && !self.closed.is_empty() {
-            let again = self.worth_another_try();
+        // What is removed makes room for lists that had none.
+        if !affected.own.is_empty() && !self.closed.is_empty() {
+            let again = self.worth_retrying();
             let concerns =
                 |lists: &BTreeMap<Direction, Name>| lists.values().any(|list| again.contains(list));
-            let served = self.served.iter().filter(|(_, lists)| concerns(lists)).map(|(member, _)| member);
+            let served = self.pod_lists.iter().filter(|(_, lists)| concerns(lists)).map(|(member, _)| member);
             let node = self.index.own.keys().filter(|own| own.kind == MemberKind::Node);
             let node = node.filter(|_| concerns(&self.node_lists));
-            touched.own.extend(served.chain(node).cloned());
+            affected.own.extend(served.chain(node).cloned());
         }
         let mut addresses: BTreeSet<IpAddr> = BTreeSet::new();
-        // First all of them go: what says the same as before may be made of other sets now.
-        for member in &touched.own {
+        // All are dismissed first: a list of the same digest may consist of other set numbers now.
+        for member in &affected.own {
             addresses.extend(&member.addresses);
-            self.dismiss(member);
+            self.release_lists(member);
         }
-        for member in &touched.own {
-            self.serve(member);
+        for member in &affected.own {
+            self.compile_lists(member);
         }
         for address in addresses {
             self.dispatch(address);
         }
-        for (set, address) in touched.peers {
+        for (set, address) in affected.peers {
             self.place(set, address);
         }
-        for service in touched.services {
+        for service in affected.services {
             self.stale.extend(self.lists_to(service));
         }
         self.finish();
     }
 
-    /// Takes away the lists of somebody whom nothing is compiled for any more; whoever comes back gets new ones.
-    fn dismiss(&mut self, member: &Arc<Member>) {
+    /// Releases the lists of an endpoint.
+    fn release_lists(&mut self, member: &Arc<Member>) {
         let before = if member.kind == MemberKind::Node {
             mem::take(&mut self.node_lists)
         } else {
-            self.served.remove(member).unwrap_or_default()
+            self.pod_lists.remove(member).unwrap_or_default()
         };
         for list in before.values() {
-            self.unlist(list);
+            self.release_list(list);
         }
     }
 
-    /// Finds the lists of somebody.
-    fn serve(&mut self, member: &Arc<Member>) {
+    /// Finds or compiles the lists of an endpoint.
+    fn compile_lists(&mut self, member: &Arc<Member>) {
         let subjects = self.index.own.get(member).cloned().unwrap_or_default();
         let mut now = BTreeMap::new();
         for direction in Direction::BOTH {
@@ -295,27 +299,27 @@ impl Live {
             self.structural = true;
             self.node_lists = now;
         } else if !now.is_empty() {
-            self.served.insert(Arc::clone(member), now);
+            self.pod_lists.insert(Arc::clone(member), now);
         }
     }
 
-    /// Makes the chains that are to be made, and where any are, takes away what is not needed.
+    /// Writes stale chains, and removes what is not needed if any chain changed.
     fn finish(&mut self) {
         if self.stale.is_empty() && !self.structural {
             return;
         }
         self.tidy_peers();
-        let mut budget = self.limit.left(self.index.peers(), self.used);
+        let mut budget = self.limit.left(self.index.peers.len(), self.used);
         for list in mem::take(&mut self.stale) {
             self.render(&list, &mut budget);
         }
-        self.name_closed();
+        self.report_closed();
         self.fresh.clear();
         self.filled.clear();
         self.lacks = super::lacks(&self.view);
         self.lacks.extend(self.closed.values().cloned());
         self.base_chains();
-        // A pod may need these with elements alone.
+        // An element of a dispatch map may lead to these without another change of chains.
         self.edit.collect(&Direction::BOTH.map(loose));
         let program = self.edit.program();
         self.counted.retain(|name, _| program.counters.contains(name));
@@ -324,22 +328,20 @@ impl Live {
     }
 }
 
-// === impl Touched ===
+// === impl Affected ===
 
-impl Touched {
-    /// What a change touches, before it is made.
-    fn note(&mut self, view: &View, change: &Change, index: &mut Index, names: &mut Names, node: &str) {
+impl Affected {
+    /// Notes what a change affects, before the view has it.
+    fn note(&mut self, view: &View, change: &Change, index: &mut Index, digests: &mut Digests, node: &str) {
         match change {
             Change::Set(id, selection, members) => {
-                names.forget_set(*id);
-                // Whoever is told apart by a set that comes is served anew, and finds its members there.
+                // Lists that name a new set are compiled anew, and find its members in the view.
                 for member in members {
                     index.join(*id, selection, member, node);
                     self.own(member, node);
                 }
             }
             Change::NoSet(id) => {
-                names.forget_set(*id);
                 let Some(set) = view.sets().get(id) else { return };
                 for member in &set.members {
                     index.leave(*id, &set.selection, member, node);
@@ -347,11 +349,11 @@ impl Touched {
                 }
             }
             Change::Rule(id, rule) => {
-                names.forget_rule(*id);
+                digests.forget(*id);
                 self.subjects.insert(rule.subject);
             }
             Change::NoRule(id) => {
-                names.forget_rule(*id);
+                digests.forget(*id);
                 self.subjects.extend(view.rules().get(id).map(|rule| rule.subject));
             }
             Change::Move(moves) => {
@@ -381,7 +383,7 @@ impl Touched {
     }
 
     fn member(&mut self, set: SetId, selection: &Selection, member: &Arc<Member>, node: &str) {
-        if tells_peers(selection) {
+        if has_peer_addresses(selection) {
             self.peers.extend(member.addresses.iter().map(|address| (set, *address)));
         }
         if selection.kind() == SetKind::Service {
