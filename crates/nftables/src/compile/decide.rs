@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use palisade_engine::delta::{Rule, RuleEffect, SetId};
+use palisade_engine::delta::{CompiledRule as Rule, RuleEffect, SetId};
 use palisade_model::pipeline::Effect;
 use palisade_model::policy::{Direction, IcmpMatch, TrafficMatch, TrafficMatches};
 use palisade_model::snapshot::Stage;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use palisade_engine::delta::{Rule as ViewRule, RuleId, SetId};
+use palisade_engine::delta::{CompiledRule as ViewRule, RuleId, SetId};
 use palisade_engine::selection::SetKind;
 use palisade_model::address::Family;
 use palisade_model::policy::Direction;

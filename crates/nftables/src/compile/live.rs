@@ -330,7 +330,7 @@ impl Touched {
     /// What a change touches, before it is made.
     fn note(&mut self, view: &View, change: &Change, index: &mut Index, names: &mut Names, node: &str) {
         match change {
-            Change::Set(id, selection, members) => {
+            Change::SetAdded(id, selection, members) => {
                 names.forget_set(*id);
                 // Whoever is told apart by a set that comes is served anew, and finds its members there.
                 for member in members {
@@ -338,7 +338,7 @@ impl Touched {
                     self.own(member, node);
                 }
             }
-            Change::NoSet(id) => {
+            Change::SetRemoved(id) => {
                 names.forget_set(*id);
                 let Some(set) = view.sets().get(id) else { return };
                 for member in &set.members {
@@ -346,15 +346,15 @@ impl Touched {
                     self.own(member, node);
                 }
             }
-            Change::Rule(id, rule) => {
+            Change::RuleAdded(id, rule) => {
                 names.forget_rule(*id);
                 self.subjects.insert(rule.subject);
             }
-            Change::NoRule(id) => {
+            Change::RuleRemoved(id) => {
                 names.forget_rule(*id);
                 self.subjects.extend(view.rules().get(id).map(|rule| rule.subject));
             }
-            Change::Move(moves) => {
+            Change::MembersMoved(moves) => {
                 let selection = |set: &SetId| view.sets().get(set).map(|set| Arc::clone(&set.selection));
                 for moved in moves {
                     for (set, selection) in moved.left.iter().filter_map(|set| Some((*set, selection(set)?)))
@@ -376,7 +376,10 @@ impl Touched {
                     }
                 }
             }
-            Change::Policy(..) | Change::NoPolicy(_) | Change::Need(_) | Change::NoNeed(_) => {}
+            Change::PolicyApplied(..)
+            | Change::PolicyRemoved(_)
+            | Change::NeedAdded(_)
+            | Change::NeedRemoved(_) => {}
         }
     }
 

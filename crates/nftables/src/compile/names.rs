@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use palisade_engine::delta::{Rule, RuleId, SetId};
+use palisade_engine::delta::{CompiledRule, RuleId, SetId};
 use palisade_engine::view::View;
 use sha2::{Digest, Sha256};
 
@@ -47,7 +47,7 @@ impl Names {
     }
 
     /// A rule, by what it says.
-    pub(crate) fn rule(&mut self, view: &View, id: RuleId, rule: &Rule) -> Said {
+    pub(crate) fn rule(&mut self, view: &View, id: RuleId, rule: &CompiledRule) -> Said {
         if let Some(said) = self.rules.get(&id) {
             return said.clone();
         }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
-use palisade_engine::delta::{PolicyId, Rule as ViewRule};
+use palisade_engine::delta::{CompiledRule as ViewRule, PolicyId};
 use palisade_engine::view::View;
 use palisade_model::address::Family;
 use palisade_model::policy::Direction;
