@@ -6,6 +6,7 @@
 //! connections, not a sample of them.
 
 mod causes;
+mod comparison;
 mod findings;
 mod near;
 mod outliers;
@@ -28,6 +29,7 @@ use crate::map::{Entry, INGRESS_CONTROLLER, Level, Map, Told, WorkloadName};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
 pub use causes::{Causes, Relabelled};
+pub use comparison::{Comparison, Sides};
 pub use findings::{By, Deciders, Deciding, Finding, Findings, grouped, parts};
 pub use outliers::Outlier;
 use outside::Known;
