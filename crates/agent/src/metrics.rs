@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use palisade_nftables::kernel::Count;
 use palisade_nftables::program::Program;
 
-use crate::counted::Decider;
+use crate::deciders::Decider;
 use crate::figures::{BOUNDS, Figures, Histogram, KINDS};
 
 mod client;

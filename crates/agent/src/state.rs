@@ -6,14 +6,21 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use palisade_dialects::load::load;
+use palisade_dialects::source::Limits;
+use palisade_dialects::source::tree::Source as Text;
+use palisade_dialects::thorium::Reading;
+use palisade_dialects::world::World;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 pub(crate) use self::folder::Folder;
 pub use self::folder::{Distrust, StateError};
 use crate::enforcement::Remembered;
+use crate::source::Change;
 
 mod folder;
 
@@ -64,7 +71,7 @@ pub struct State {
     /// The digest of what is in its sets.
     pub elements: String,
     /// Who decides, by counter.
-    pub counters: std::collections::BTreeMap<String, crate::counted::Decider>,
+    pub counters: std::collections::BTreeMap<String, crate::deciders::Decider>,
 }
 
 /// A file that rules come from.
@@ -94,6 +101,18 @@ pub struct PodState {
 /// The form of today.
 pub const VERSION: u32 = 1;
 
+// === impl FileState ===
+
+impl From<&Arc<Text>> for FileState {
+    fn from(text: &Arc<Text>) -> Self {
+        FileState {
+            name: text.name().to_string(),
+            digest: digest(text.text().as_bytes()),
+            text: text.text().to_owned(),
+        }
+    }
+}
+
 // === impl State ===
 
 impl State {
@@ -120,6 +139,17 @@ impl State {
     /// Removes it from a folder.
     pub fn forget(folder: &Path) -> Result<(), StateError> {
         Folder::open(folder)?.map_or(Ok(()), |folder| folder.remove(FILE))
+    }
+
+    /// Returns the objects of the texts that were enforced.
+    pub fn objects(&self, thorium: Reading) -> Vec<Change> {
+        let mut world = World::default();
+        world.read_thorium_as(thorium);
+        for file in &self.files {
+            let text = Text::new(file.name.as_str(), file.text.as_str());
+            load(&text, &Limits::default(), &mut world, &mut Vec::new());
+        }
+        world.iter().cloned().map(Change::Apply).collect()
     }
 
     /// What an enforcer has to know to leave the table as it is.

@@ -3,7 +3,7 @@
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod heard;
+mod recording_kernel;
 #[path = "../../engine/tests/written/mod.rs"]
 mod written;
 
@@ -37,7 +37,7 @@ fn world(rules: &[(&str, &str)]) -> String {
 }
 
 fn connection(protocol: u8, from: &str, port: u16) -> Connection {
-    heard::connection(protocol, from, "10.0.0.2", port)
+    recording_kernel::connection(protocol, from, "10.0.0.2", port)
 }
 
 const ALLOWED: &str = "10.9.0.0/16";
@@ -107,11 +107,11 @@ fn when_a_table_is_repaired() {
     source.take(&world(&[(ALLOWED, "{port: 80}")]), "n1");
     let (mut force, _) = begin(&source, Fake::new(), None);
     force.settle();
-    force.mend();
+    force.repair();
     force.kernel().disturb(|program| *program = None);
     // While there was no table.
     force.kernel().connect(connection(TCP, "10.8.0.1", 80));
-    let (done, repaired) = force.mend();
+    let (done, repaired) = force.repair();
     assert!(repaired.is_some());
     assert_eq!((done.wrote, done.cut), (Wrote::Replace, 1));
 }
@@ -121,7 +121,7 @@ fn when_a_change_gets_there_only_as_a_whole() {
     let mut source = Followed::default();
     source.take(&world(&[("10.8.0.0/15", "{port: 80}")]), "n1");
     let (mut force, _) = begin(&source, Fake::new(), None);
-    force.mend();
+    force.repair();
     force.kernel().connect(connection(TCP, "10.8.0.1", 80));
     let deltas = source.take(&world(&[(ALLOWED, "{port: 80}")]), "n1");
     force.kernel().fail([KernelError::Refused("not like this".to_owned())]);
@@ -134,7 +134,7 @@ fn when_a_change_gets_there_only_as_a_whole() {
     let done = force.follow(&deltas).unwrap();
     assert!(done.failed.is_some() && done.cut == 0, "{done:?}");
     std::thread::sleep(std::time::Duration::from_millis(520));
-    let (done, _) = force.mend();
+    let (done, _) = force.repair();
     assert_eq!((done.wrote, done.cut), (Wrote::Replace, 1));
 }
 
@@ -151,7 +151,7 @@ fn when_a_chain_that_came_with_one_change_is_another_with_the_next() {
     let (mut force, _) = begin(&source, Fake::new(), None);
     let deltas = source.take(&policies, "n1");
     force.follow(&deltas).unwrap();
-    force.mend();
+    force.repair();
     let (denied, allowed) = (connection(TCP, "10.9.0.5", 80), connection(TCP, "10.9.0.6", 80));
     force.kernel().connect(denied);
     force.kernel().connect(allowed);

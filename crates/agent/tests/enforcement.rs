@@ -3,7 +3,7 @@
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod heard;
+mod recording_kernel;
 #[path = "../../engine/tests/written/mod.rs"]
 mod written;
 
@@ -15,7 +15,7 @@ use palisade_nftables::guard::Scope;
 use palisade_nftables::kernel::{Connection, Count, Kernel, KernelError};
 use palisade_nftables::program::{Chain, Program, TCP};
 
-use heard::{Heard, connection};
+use recording_kernel::{RecordingKernel, connection};
 use written::Followed;
 
 const PODS: &str = "\
@@ -49,9 +49,9 @@ fn own() -> BTreeSet<IpAddr> {
 
 fn begin(
     text: &str,
-    kernel: Heard,
+    kernel: RecordingKernel,
     remembered: Option<&Remembered>,
-) -> (Followed, Enforcement<Heard>, Wrote) {
+) -> (Followed, Enforcement<RecordingKernel>, Wrote) {
     let mut source = Followed::default();
     source.take(text, "n1");
     let part = source.view.part_of("n1");
@@ -60,7 +60,7 @@ fn begin(
     (source, force, done.wrote)
 }
 
-fn in_force(force: &mut Enforcement<Heard>) -> Program {
+fn in_force(force: &mut Enforcement<RecordingKernel>) -> Program {
     force.kernel().fake.program().cloned().unwrap()
 }
 
@@ -75,13 +75,14 @@ fn busy() -> KernelError {
 
 #[test]
 fn the_first_program_is_written_once_and_the_next_enforcer_leaves_it() {
-    let (_, mut force, wrote) = begin(&policy("web", 80), Heard::default(), None);
+    let (_, mut force, wrote) = begin(&policy("web", 80), RecordingKernel::default(), None);
     assert_eq!(wrote, Wrote::Replace);
     assert_eq!(in_force(&mut force), *force.live().program());
     assert!(force.remembered().is_none(), "nobody has asked the kernel yet");
     force.settle();
     let remembered = force.remembered().unwrap();
-    let kernel = Heard { fake: std::mem::take(&mut force.kernel().fake), ..Heard::default() };
+    let kernel =
+        RecordingKernel { fake: std::mem::take(&mut force.kernel().fake), ..RecordingKernel::default() };
     let (_, mut next, wrote) = begin(&policy("web", 80), kernel, Some(&remembered));
     assert_eq!(wrote, Wrote::Nothing);
     assert_eq!((next.kernel().replaced.len(), next.kernel().patched), (0, 0));
@@ -91,11 +92,12 @@ fn the_first_program_is_written_once_and_the_next_enforcer_leaves_it() {
 /// An enforcer that is killed during a change leaves its guard, which would go on refusing what is allowed since.
 #[test]
 fn the_guard_of_one_that_was_killed_goes_when_the_next_begins() {
-    let (_, mut force, _) = begin(&policy("web", 80), Heard::default(), None);
+    let (_, mut force, _) = begin(&policy("web", 80), RecordingKernel::default(), None);
     force.settle();
     let remembered = force.remembered().unwrap();
     for remembered in [Some(&remembered), None] {
-        let mut kernel = Heard { fake: std::mem::take(&mut force.kernel().fake), ..Heard::default() };
+        let mut kernel =
+            RecordingKernel { fake: std::mem::take(&mut force.kernel().fake), ..RecordingKernel::default() };
         let guard = kernel.fake.program().unwrap().guard(&Scope::Everything);
         kernel.raise_guard(&guard).unwrap();
         let (_, next, wrote) = begin(&policy("web", 80), kernel, remembered);
@@ -114,7 +116,8 @@ fn a_change_of_both_directions_leaves_no_guard() {
              {{podSelector: {{}}, policyTypes: [Ingress, Egress], egress: [{egress}], ingress: [{ingress}]}}}}\n"
         )
     };
-    let (mut source, mut force, _) = begin(&both("{}", "{ports: [{port: 80}]}"), Heard::default(), None);
+    let (mut source, mut force, _) =
+        begin(&both("{}", "{ports: [{port: 80}]}"), RecordingKernel::default(), None);
     let deltas = source.take(&both("{ports: [{port: 80}]}", "{}"), "n1");
     let done = force.follow(&deltas).unwrap();
     assert_eq!((done.wrote, force.kernel().guarded), (Wrote::Patch, 1));
@@ -124,11 +127,12 @@ fn a_change_of_both_directions_leaves_no_guard() {
 
 #[test]
 fn whatever_is_not_what_is_wanted_is_replaced_at_once_and_keeps_its_counts() {
-    let (_, mut force, _) = begin(&policy("web", 80), Heard::default(), None);
+    let (_, mut force, _) = begin(&policy("web", 80), RecordingKernel::default(), None);
     force.settle();
     let remembered = force.remembered().unwrap();
     let counter = force.live().program().counters.first().unwrap().clone();
-    let mut kernel = Heard { fake: std::mem::take(&mut force.kernel().fake), ..Heard::default() };
+    let mut kernel =
+        RecordingKernel { fake: std::mem::take(&mut force.kernel().fake), ..RecordingKernel::default() };
     kernel.fake.count(&counter, 7, 420);
     // Somebody took an element while nobody watched.
     kernel.fake.disturb(|program| {
@@ -142,13 +146,14 @@ fn whatever_is_not_what_is_wanted_is_replaced_at_once_and_keeps_its_counts() {
     assert_eq!(next.kernel().replaced[0][&counter], Count { packets: 7, bytes: 420 });
     assert!(next.counts().values().any(|count| count.packets == 7));
     // And so is a table that nobody remembers.
-    let kernel = Heard { fake: std::mem::take(&mut next.kernel().fake), ..Heard::default() };
+    let kernel =
+        RecordingKernel { fake: std::mem::take(&mut next.kernel().fake), ..RecordingKernel::default() };
     assert_eq!(begin(&policy("web", 80), kernel, None).2, Wrote::Replace);
 }
 
 #[test]
 fn changes_are_one_patch_each() {
-    let (mut source, mut force, _) = begin(&policy("web", 80), Heard::default(), None);
+    let (mut source, mut force, _) = begin(&policy("web", 80), RecordingKernel::default(), None);
     for text in [policy("web", 81), policy("nobody", 81), PODS.to_owned(), policy("web", 80)] {
         let before = force.kernel().patched;
         let deltas = source.take(&text, "n1");
@@ -163,7 +168,7 @@ fn changes_are_one_patch_each() {
 
 #[test]
 fn a_busy_kernel_is_asked_again_and_a_table_that_is_another_is_replaced() {
-    let (mut source, mut force, _) = begin(&policy("web", 80), Heard::default(), None);
+    let (mut source, mut force, _) = begin(&policy("web", 80), RecordingKernel::default(), None);
     force.kernel().fake.fail([busy(), busy()]);
     let deltas = source.take(&policy("web", 81), "n1");
     assert_eq!(force.follow(&deltas).unwrap().wrote, Wrote::Patch);
@@ -178,7 +183,7 @@ fn a_busy_kernel_is_asked_again_and_a_table_that_is_another_is_replaced() {
 
 #[test]
 fn what_was_in_force_stays_when_nothing_works_and_the_next_change_replaces_all() {
-    let (mut source, mut force, _) = begin(&policy("web", 80), Heard::default(), None);
+    let (mut source, mut force, _) = begin(&policy("web", 80), RecordingKernel::default(), None);
     let before = in_force(&mut force);
     force.kernel().fake.fail((0..40).map(|_| busy()));
     let deltas = source.take(&policy("web", 81), "n1");
@@ -197,20 +202,20 @@ fn what_was_in_force_stays_when_nothing_works_and_the_next_change_replaces_all()
 
 #[test]
 fn a_timer_tries_again_too() {
-    let (mut source, mut force, _) = begin(&policy("web", 80), Heard::default(), None);
+    let (mut source, mut force, _) = begin(&policy("web", 80), RecordingKernel::default(), None);
     force.kernel().fake.fail([KernelError::Forbidden("no".to_owned())]);
     let deltas = source.take(&policy("web", 81), "n1");
     let done = force.follow(&deltas).unwrap();
     assert!(matches!(done.failed, Some(KernelError::Forbidden(_))));
     quiet();
-    let (done, repaired) = force.mend();
+    let (done, repaired) = force.repair();
     assert_eq!((done.wrote, repaired), (Wrote::Replace, None));
     assert_eq!(in_force(&mut force), *force.live().program());
 }
 
 #[test]
 fn connections_that_a_change_denies_are_cut_and_others_are_not() {
-    let (mut source, mut force, _) = begin(PODS, Heard::default(), None);
+    let (mut source, mut force, _) = begin(PODS, RecordingKernel::default(), None);
     let (denied, allowed) =
         (connection(TCP, "10.0.0.9", "10.0.0.2", 80), connection(TCP, "10.0.0.1", "10.0.0.2", 80));
     let (node, other) =
@@ -227,14 +232,14 @@ fn connections_that_a_change_denies_are_cut_and_others_are_not() {
     assert_eq!(left.into_iter().collect::<BTreeSet<_>>(), expected);
     // What was on its way while we looked is found the next time.
     force.kernel().fake.connect(denied);
-    assert_eq!(force.mend().0.cut, 1);
-    assert_eq!(force.mend().0.cut, 0);
+    assert_eq!(force.repair().0.cut, 1);
+    assert_eq!(force.repair().0.cut, 0);
 }
 
 #[test]
 fn cutting_that_fails_is_tried_again() {
-    let (mut source, mut force, _) = begin(PODS, Heard::default(), None);
-    force.mend();
+    let (mut source, mut force, _) = begin(PODS, RecordingKernel::default(), None);
+    force.repair();
     let denied = connection(TCP, "10.0.0.9", "10.0.0.2", 80);
     force.kernel().fake.connect(denied);
     let deltas = source.take(&policy("web", 80), "n1");
@@ -247,29 +252,29 @@ fn cutting_that_fails_is_tried_again() {
     // One for the look at the table, one for the connections.
     let missing = || KernelError::Missing("no conntrack".to_owned());
     force.kernel().fake.fail([missing(), missing()]);
-    let (done, _) = force.mend();
+    let (done, _) = force.repair();
     assert!(done.uncut.is_some() && done.cut == 0, "{done:?}");
-    assert_eq!(force.mend().0.cut, 1);
+    assert_eq!(force.repair().0.cut, 1);
 }
 
 #[test]
 fn what_cannot_close_anything_does_not_even_list_connections() {
-    let (mut source, mut force, _) = begin(&policy("web", 80), Heard::default(), None);
-    force.mend();
+    let (mut source, mut force, _) = begin(&policy("web", 80), RecordingKernel::default(), None);
+    force.repair();
     let before = force.kernel().listed;
     let deltas = source.take(&format!("# The same, further down.\n{}", policy("web", 80)), "n1");
     force.follow(&deltas).unwrap();
     force.tidy();
-    force.mend();
+    force.repair();
     assert_eq!(force.kernel().listed, before);
 }
 
 #[test]
 fn somebody_elses_changes_are_undone() {
-    let (_, mut force, _) = begin(&policy("web", 80), Heard::default(), None);
+    let (_, mut force, _) = begin(&policy("web", 80), RecordingKernel::default(), None);
     force.settle();
     assert!(force.remembered().is_some());
-    assert_eq!(force.mend().1, None);
+    assert_eq!(force.repair().1, None);
     let counter = force.live().program().counters.first().unwrap().clone();
     force.kernel().fake.count(&counter, 3, 99);
     force.counts();
@@ -286,26 +291,26 @@ fn somebody_elses_changes_are_undone() {
     ];
     for (at, (what, change)) in changes.into_iter().enumerate() {
         force.kernel().fake.disturb(change);
-        let (done, repaired) = force.mend();
+        let (done, repaired) = force.repair();
         assert!(repaired.is_some_and(|why| why.contains(what)), "{what}: {repaired:?}");
         assert_eq!(done.wrote, Wrote::Replace);
         assert_eq!(in_force(&mut force), *force.live().program());
         assert_eq!(force.figures.repairs, at as u64 + 1);
         assert!(force.counts().values().any(|count| count.packets == 3), "counts are carried over: {what}");
-        assert_eq!(force.mend().1, None);
+        assert_eq!(force.repair().1, None);
     }
     // A change of somebody's own table is none of our business.
     force.kernel().fake.disturb(|_| {});
-    assert_eq!(force.mend().1, None);
+    assert_eq!(force.repair().1, None);
 }
 
 #[test]
 fn what_is_changed_before_we_have_looked_is_undone_too() {
-    let (_, mut force, _) = begin(&policy("web", 80), Heard::default(), None);
+    let (_, mut force, _) = begin(&policy("web", 80), RecordingKernel::default(), None);
     force.kernel().fake.disturb(|program| {
         program.as_mut().unwrap().chains.insert("mine".into(), Chain::default());
     });
-    let (done, repaired) = force.mend();
+    let (done, repaired) = force.repair();
     assert!(repaired.is_some() && done.wrote == Wrote::Replace);
     assert_eq!(in_force(&mut force), *force.live().program());
     assert!(
@@ -316,7 +321,7 @@ fn what_is_changed_before_we_have_looked_is_undone_too() {
 
 #[test]
 fn another_part_takes_the_place_of_the_one_there_was() {
-    let (mut source, mut force, _) = begin(&policy("web", 80), Heard::default(), None);
+    let (mut source, mut force, _) = begin(&policy("web", 80), RecordingKernel::default(), None);
     source.take(&policy("web", 81), "n1");
     let later = source.take(&policy("web", 82), "n1");
     // One is missing in between.
@@ -330,7 +335,7 @@ fn another_part_takes_the_place_of_the_one_there_was() {
 #[test]
 fn odd_names_of_policies_are_counted_under_their_names() {
     let text = policy("web", 80).replace("name: db}\nspec: {pod", "name: db.x-9}\nspec: {pod");
-    let (_, mut force, _) = begin(&text, Heard::default(), None);
+    let (_, mut force, _) = begin(&text, RecordingKernel::default(), None);
     let policies: BTreeSet<String> = force.counts().into_keys().map(|decider| decider.policy).collect();
     assert_eq!(policies, BTreeSet::from(["NetworkPolicy shop/db.x-9".to_owned()]));
 }

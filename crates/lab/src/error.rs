@@ -1,5 +1,6 @@
 //! What can go wrong in a lab.
 
+use palisade_agent::namespace::NamespaceError;
 use palisade_nftables::kernel::KernelError;
 use thiserror::Error;
 
@@ -25,6 +26,9 @@ pub enum LabError {
         /// What the system said.
         error: std::io::Error,
     },
+    /// A network namespace cannot be entered. Not retryable: it is gone, or rights are missing.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
     /// A node's kernel did not take its program. Retryable or not as the reason is.
     #[error("node {node}: {error}")]
     Kernel {

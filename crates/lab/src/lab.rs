@@ -11,7 +11,7 @@ use palisade_engine::Engine;
 use palisade_engine::delta::Delta;
 use palisade_engine::view::View;
 use palisade_model::evaluate::evaluate;
-use palisade_model::event::Key;
+use palisade_model::event::{Event, Key};
 use palisade_model::flow::{Flow, Party, Who};
 use palisade_model::matching::{Context, Endpoint};
 use palisade_model::options::Options;
@@ -28,10 +28,10 @@ use crate::cluster::{Changed, Cluster};
 use crate::error::LabError;
 use crate::listen::{Door, Listeners};
 use crate::namespace::Run;
-use crate::place::Placed;
 use crate::plan::{Plan, Spot, is_usable};
 use crate::probe::{self, Answer, Probe};
 use crate::services::Services;
+use crate::world::LabWorld;
 use crate::{conntrack, namespace, ready, tool};
 
 /// A cluster on this machine. Everything it made goes with it.
@@ -115,14 +115,14 @@ impl Lab {
 
     /// Makes the machine this world: what is new is built, what is gone is torn down, and what is in force is in force all at
     /// once on each node. These addresses are there outside.
-    pub fn update(&mut self, placed: &Placed, outside: &BTreeSet<IpAddr>) -> Result<Updated, LabError> {
+    pub fn update(&mut self, placed: &LabWorld, outside: &BTreeSet<IpAddr>) -> Result<Updated, LabError> {
         let changed = self.build(placed, outside)?;
         let programs = self.enforce(placed)?;
         Ok(Updated { changed, programs })
     }
 
     /// Builds the world, without any policy.
-    pub fn build(&mut self, placed: &Placed, outside: &BTreeSet<IpAddr>) -> Result<Changed, LabError> {
+    pub fn build(&mut self, placed: &LabWorld, outside: &BTreeSet<IpAddr>) -> Result<Changed, LabError> {
         let changed = self.cluster.reach(Plan::of(placed, outside))?;
         self.listeners.leave(&changed.gone);
         let nodes: BTreeSet<&SmolStr> = self.cluster.plan().nodes.keys().collect();
@@ -132,7 +132,7 @@ impl Lab {
         Ok(changed)
     }
 
-    fn translate(&mut self, placed: &Placed) -> Result<(), LabError> {
+    fn translate(&mut self, placed: &LabWorld) -> Result<(), LabError> {
         let plan = self.cluster.plan();
         let nodes: Vec<IpAddr> =
             placed.snapshot.nodes().iter().flat_map(|node| node.addresses.iter().copied()).collect();
@@ -152,16 +152,42 @@ impl Lab {
         Ok(())
     }
 
-    /// Puts the policies of the world in force, and cuts the connections that they deny now. Says on how many nodes that changed
-    /// anything.
-    pub fn enforce(&mut self, placed: &Placed) -> Result<usize, LabError> {
+    /// As [`Lab::update`], for a world that differs from the last one by these events: nothing else is given to the index again.
+    pub fn follow(
+        &mut self,
+        placed: &LabWorld,
+        outside: &BTreeSet<IpAddr>,
+        events: Vec<Event>,
+    ) -> Result<Updated, LabError> {
+        let changed = self.build(placed, outside)?;
+        let mut deltas = Vec::with_capacity(events.len());
+        for event in events {
+            match &event {
+                Event::Apply(item) => drop(self.known.insert(item.key())),
+                Event::Delete(key) => drop(self.known.remove(key)),
+            }
+            deltas.push(self.engine.apply(event));
+        }
+        deltas.retain(|delta| !delta.changes.is_empty());
+        self.engine.tidy();
+        let programs = self.enforce_deltas(&deltas)?;
+        Ok(Updated { changed, programs })
+    }
+
+    /// Puts the policies of the world in force, and cuts the connections that they deny now. Returns the number of nodes on which that
+    /// changed anything.
+    pub fn enforce(&mut self, placed: &LabWorld) -> Result<usize, LabError> {
         let deltas;
         (self.known, deltas) = self.engine.relist(&self.known, &placed.objects, &placed.snapshot);
+        self.enforce_deltas(&deltas)
+    }
+
+    fn enforce_deltas(&mut self, deltas: &[Delta]) -> Result<usize, LabError> {
         let nodes: Vec<(SmolStr, String)> =
             self.cluster.nodes().map(|(node, name)| (node.clone(), name)).collect();
         let names: Vec<&str> = nodes.iter().map(|(node, _)| node.as_str()).collect();
         let mut parts: Vec<Vec<Delta>> = vec![Vec::new(); nodes.len()];
-        for delta in &deltas {
+        for delta in deltas {
             // The copy follows every delta, so none can be out of step.
             for (part, own) in parts.iter_mut().zip(self.view.follow_for(delta, &names).into_iter().flatten())
             {
@@ -216,7 +242,7 @@ impl Lab {
     }
 
     /// How others find their way in: to a pod by its name, or its workload's.
-    pub fn kept(&self, placed: &Placed, paths: &[String]) -> Kept {
+    pub fn kept(&self, placed: &LabWorld, paths: &[String]) -> Kept {
         let pods = self.cluster.pods();
         let mut pods: BTreeMap<String, String> =
             pods.map(|((namespace, name, _), at)| (format!("{namespace}/{name}"), at)).collect();
@@ -237,7 +263,7 @@ impl Lab {
     /// Measures flows of the manifests' world. Connections of before are forgotten, so that each is opened anew.
     pub fn measure(
         &mut self,
-        placed: &Placed,
+        placed: &LabWorld,
         flows: &[Flow],
         progress: &mut dyn FnMut(usize),
     ) -> Result<Vec<Measured>, LabError> {
@@ -310,7 +336,7 @@ impl Lab {
     }
 
     /// The packet of a flow, and who must answer it; or why it cannot be sent.
-    fn prepare(&self, placed: &Placed, given: &Flow) -> Result<(Probe, Door), String> {
+    fn prepare(&self, placed: &LabWorld, given: &Flow) -> Result<(Probe, Door), String> {
         let options = Options::default();
         beyond(placed, given, &options)?;
         let flow = placed.flow(given);
@@ -352,7 +378,7 @@ impl Lab {
 }
 
 /// What no packet of this machine can show.
-fn beyond(placed: &Placed, flow: &Flow, options: &Options) -> Result<(), String> {
+fn beyond(placed: &LabWorld, flow: &Flow, options: &Options) -> Result<(), String> {
     if flow.source.who == flow.destination.who
         && matches!(flow.source.who, Who::Pod(pod) if placed.given.pods()[pod].stand_in.is_some())
     {

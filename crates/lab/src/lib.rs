@@ -7,8 +7,8 @@
 //!                    203.0.113.7 …                          `palisade_lab`) and the compiled program (table `palisade`)
 //! ```
 //!
-//! - **Placing** (place.rs): what a cluster would have added to the manifests: an address for each pod, a node for it, a pod for
-//!   each template.
+//! - **Completing** (world.rs): adds what a cluster would have added to the manifests: an address for each pod and service, a node for
+//!   each pod, a pod for each template.
 //! - **Building** (plan.rs, cluster.rs, namespace.rs): the world as namespaces, links and routes. A changed world is reached by the
 //!   difference, so that an update is what it would be in a cluster.
 //! - **Enforcing** (lab.rs, services.rs): for each node its part of the index's view, compiled, in one transaction.
@@ -30,13 +30,13 @@ pub mod lab;
 pub mod listen;
 pub mod matrix;
 pub mod namespace;
-pub mod place;
 pub mod plan;
 pub mod probe;
 pub mod raw;
 pub mod ready;
 pub mod services;
 pub mod tool;
+pub mod world;
 
 pub use error::LabError;
 pub use lab::{Lab, Measured};

@@ -10,8 +10,8 @@ use palisade_model::policy::{IcmpMatch, Peer, Peers, PortMatch, TrafficMatch, Tr
 use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::{PortRange, Protocol, Traffic};
 
-use crate::place::Placed;
 use crate::plan::is_usable;
+use crate::world::LabWorld;
 
 /// Flows, and how many there would have been.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ const PING: u8 = 8;
 
 impl Matrix {
     /// The flows of a world, evenly thinned out to at most so many.
-    pub fn of(placed: &Placed, most: usize) -> Matrix {
+    pub fn of(placed: &LabWorld, most: usize) -> Matrix {
         let snapshot = &placed.given;
         let (mentioned, outside) = (mentioned(snapshot), outside(snapshot));
         let pods: Vec<usize> = (0..snapshot.pods().len())

@@ -1,17 +1,11 @@
 //! Network namespaces: their names, and how to be in one for a moment.
 
-use std::fs::File;
-use std::os::fd::AsFd;
-use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+pub use palisade_agent::namespace::NAMESPACES as FOLDER;
 
 use crate::error::LabError;
 use crate::tool;
-
-/// Where `ip netns` keeps names.
-pub const FOLDER: &str = "/run/netns";
 
 /// How the name of every namespace of ours begins.
 pub const PREFIX: &str = "pal-";
@@ -82,23 +76,9 @@ pub fn works() -> Result<(), LabError> {
     entered
 }
 
-/// Does something in a namespace: on a thread that goes there and ends with it, so that nobody else is moved.
+/// Runs a task in a namespace, on a thread that enters it and ends with the task.
 pub fn inside<T: Send>(name: &str, task: impl FnOnce() -> T + Send) -> Result<T, LabError> {
-    let failed =
-        |error: std::io::Error| LabError::system(format!("cannot enter the namespace {name}"), error);
-    let file = File::open(Path::new(FOLDER).join(name)).map_err(failed)?;
-    let entered = std::thread::scope(|scope| {
-        let thread = scope.spawn(|| -> Result<T, rustix::io::Errno> {
-            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
-            Ok(task())
-        });
-        thread.join()
-    });
-    match entered {
-        Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => Err(failed(error.into())),
-        Err(panic) => std::panic::resume_unwind(panic),
-    }
+    palisade_agent::namespace::enter(name, task).map_err(LabError::from)
 }
 
 /// Sets what the kernel lets a namespace choose; what this kernel does not have is left out.

@@ -7,7 +7,7 @@ use palisade_model::flow::{Party, Who};
 use smol_str::SmolStr;
 
 use crate::cluster::PEER4;
-use crate::place::Placed;
+use crate::world::LabWorld;
 
 /// A pod's namespace, name and, for what could not become a pod, the workload's kind.
 pub type PodKey = (SmolStr, SmolStr, Option<SmolStr>);
@@ -49,7 +49,7 @@ pub enum Spot {
 
 impl Plan {
     /// The plan of a world, with these addresses outside.
-    pub fn of(placed: &Placed, outside: &BTreeSet<IpAddr>) -> Plan {
+    pub fn of(placed: &LabWorld, outside: &BTreeSet<IpAddr>) -> Plan {
         let mut plan = Plan::default();
         let mut owned: BTreeSet<IpAddr> = BTreeSet::new();
         // An address that several claim is the first one's; nothing is sent to or from it.
@@ -86,7 +86,7 @@ impl Plan {
     }
 
     /// Where a party is.
-    pub fn spot(&self, placed: &Placed, party: Party) -> Option<Spot> {
+    pub fn spot(&self, placed: &LabWorld, party: Party) -> Option<Spot> {
         match party.who {
             Who::Pod(at) => {
                 let pod = &placed.snapshot.pods()[at];

@@ -15,7 +15,7 @@ use palisade_dialects::source::tree::Source;
 use palisade_dialects::world::World;
 use palisade_lab::clean::namespaces;
 use palisade_lab::matrix::Matrix;
-use palisade_lab::place::Placed;
+use palisade_lab::world::LabWorld;
 use palisade_lab::{Lab, Measured};
 use palisade_model::flow::{EndpointPattern, Flow};
 use palisade_model::options::Options;
@@ -23,7 +23,7 @@ use palisade_model::trace::Verdict;
 
 const WORLD: &str = include_str!("world.yaml");
 
-fn world(texts: &[&str]) -> Placed {
+fn world(texts: &[&str]) -> LabWorld {
     let mut world = World::default();
     let mut found = Vec::new();
     for (at, text) in texts.iter().enumerate() {
@@ -31,7 +31,7 @@ fn world(texts: &[&str]) -> Placed {
         load(&source, &Limits::default(), &mut world, &mut found);
     }
     assert!(found.iter().all(|d| !d.is_error()), "{found:#?}");
-    Placed::new(world.into_objects())
+    LabWorld::new(world.into_objects())
 }
 
 fn lab() -> Lab {
@@ -45,7 +45,7 @@ fn lab() -> Lab {
 type Line<'a> = (&'a str, Verdict);
 
 /// Sends every flow of these lines, and holds what came of it against the line and the prediction.
-fn check(lab: &mut Lab, placed: &Placed, lines: &[Line<'_>]) {
+fn check(lab: &mut Lab, placed: &LabWorld, lines: &[Line<'_>]) {
     let mut flows: Vec<(Flow, Line<'_>)> = Vec::new();
     let mut outside: BTreeSet<IpAddr> = BTreeSet::new();
     for line in lines {
@@ -241,7 +241,7 @@ fn policies_that_are_not_in_force_are_found_out() {
 }
 
 /// Runs `ip` in a pod's namespace.
-fn ip(lab: &Lab, placed: &Placed, pod: &str, arguments: &str) {
+fn ip(lab: &Lab, placed: &LabWorld, pod: &str, arguments: &str) {
     let name = lab.kept(placed, &[]).pods[pod].clone();
     let status = std::process::Command::new("ip").args(["-n", &name]).args(arguments.split(' ')).status();
     assert!(status.unwrap().success(), "ip -n {name} {arguments}");

@@ -18,7 +18,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use palisade_lab::place::Placed;
+use palisade_lab::world::LabWorld;
 use palisade_lab::{Lab, Measured};
 use palisade_model::evaluate::evaluate;
 use palisade_model::event::{Item, Key};
@@ -57,7 +57,7 @@ fn packets_do_what_the_plain_evaluator_says() {
                 state.insert(key, item);
             }
         }
-        let placed = Placed::new(world::objects(&state));
+        let placed = LabWorld::new(world::objects(&state));
         let mut flows: Vec<Flow> = world::flows(&placed.given, &world::traffic());
         let step = (flows.len() / FLOWS).max(1);
         let first = dice.roll(step);

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use palisade_agent::manifests::{ReadFiles, Texts};
 use palisade_dialects::codes;
 use palisade_dialects::load::load;
 use palisade_dialects::source::Limits;
@@ -73,6 +74,10 @@ pub struct Input {
     /// Whether a limit on all that is read was reached. It is reported once, and nothing is read from then on.
     is_full: bool,
 }
+
+/// Reads manifests for an enforcer, which reads them again and again.
+#[derive(Debug, Clone, Copy)]
+pub struct Files;
 
 /// Lets links lead out of the folder that they are in, from now on.
 pub fn follow_links() {
@@ -286,6 +291,19 @@ impl Input {
     fn report(&mut self, code: &'static Code, path: &Path, why: &str) {
         let at = Location { file: name(path).into(), line: 1, column: 1, width: 1 };
         self.found.push(Diagnostic::new(code, format!("{}: {why}", path.display())).at(Some(at)));
+    }
+}
+
+// === impl Files ===
+
+impl ReadFiles for Files {
+    fn read(&self, paths: &[String]) -> Texts {
+        let input = read(paths);
+        Texts { texts: input.sources, unread: input.found }
+    }
+
+    fn is_read(&self, entry: &Path) -> bool {
+        is_read(entry)
     }
 }
 

@@ -108,7 +108,7 @@ impl<K: Kernel> Enforcement<K> {
         done
     }
 
-    /// Cuts what the program denies, now and once more when [`Enforcement::mend`] comes by: a packet that passed the rules of before
+    /// Cuts what the program denies, now and once more when [`Enforcement::repair`] comes by: a packet that passed the rules of before
     /// may become a known connection only after we looked.
     pub(super) fn cut(&mut self, touched: Touched, done: Done) -> Done {
         if touched == Touched::Nothing || self.behind.is_some() {

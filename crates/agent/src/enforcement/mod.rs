@@ -3,13 +3,13 @@
 //! ```text
 //!   View, deltas ──► Compiler ──► transition ──► apply ──► Kernel      in force, or as before; what it denies is cut
 //!                                              ▲
-//!                          timer ──► mend ─────┘                   what failed is tried again, what others did is undone
+//!                          timer ──► repair ───┘                   what failed is tried again, what others did is undone
 //! ```
 //!
 //! Every change is one transition: no packet passes that neither the old policy nor the new one lets through. Whatever does not work, what was in force stays.
 
 mod apply;
-mod mend;
+mod repair;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -23,7 +23,7 @@ use palisade_nftables::program::{Name, Program};
 use palisade_nftables::transition::Transition;
 
 use crate::connections::Touched;
-use crate::counted::{self, Decider};
+use crate::deciders::{self, Decider};
 use crate::figures::Figures;
 use crate::state::digest;
 
@@ -215,7 +215,7 @@ impl<K: Kernel> Enforcement<K> {
     /// Packets and bytes by who decided; what was last known, if the kernel does not say.
     pub fn counts(&mut self) -> BTreeMap<Decider, Count> {
         self.count();
-        counted::by_decider(&counted::deciders(&self.live), &self.counts)
+        deciders::by_decider(&deciders::deciders(&self.live), &self.counts)
     }
 
     /// The program and its view.

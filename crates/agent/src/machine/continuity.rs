@@ -1,16 +1,16 @@
-//! Whether a machine can have become what a source says it is: rules that nobody takes out of force on purpose stay.
+//! Whether a machine can have become what a source says it is: rules are only removed on purpose.
 
 use smol_str::SmolStr;
 use thiserror::Error;
 
-use super::Place;
-use crate::source::Source;
+use super::Placement;
+use crate::source::EmptyNode;
 use crate::state::PodState;
 
 /// What a machine was when it was last placed.
 #[derive(Debug, Clone)]
 pub struct Continuity {
-    source: Source,
+    empty_node: EmptyNode,
     was: Option<Was>,
 }
 
@@ -48,8 +48,8 @@ pub enum Discontinuity {
 
 impl Continuity {
     /// Of a machine that nothing is known about yet.
-    pub fn new(source: Source) -> Self {
-        Continuity { source, was: None }
+    pub fn new(empty_node: EmptyNode) -> Self {
+        Continuity { empty_node, was: None }
     }
 
     /// Takes over what an enforcer before this one was.
@@ -58,12 +58,12 @@ impl Continuity {
     }
 
     /// Refuses a place that the machine cannot have come to by intention, as far as the source can be mistaken.
-    pub fn check(&self, place: &Place) -> Result<(), Discontinuity> {
+    pub fn check(&self, placement: &Placement) -> Result<(), Discontinuity> {
         let Some(was) = &self.was else { return Ok(()) };
-        if place.node != was.node {
-            return Err(Discontinuity::OtherNode { was: was.node.clone(), now: place.node.clone() });
+        if placement.node != was.node {
+            return Err(Discontinuity::OtherNode { was: was.node.clone(), now: placement.node.clone() });
         }
-        if was.pods > 0 && placed(&place.pods) == 0 && !self.source.lists_empty_nodes() {
+        if was.pods > 0 && placed(&placement.pods) == 0 && self.empty_node == EmptyNode::Suspect {
             return Err(Discontinuity::NoPods { node: was.node.clone(), pods: was.pods });
         }
         Ok(())

@@ -9,8 +9,8 @@ use std::net::IpAddr;
 use palisade_model::cluster::{Machine, MachinePod};
 use smol_str::SmolStr;
 
-use super::network::{Link, Network, NetworkError};
-use super::{Finder, Place};
+use super::network::{Link, Network, NetworkError, Scope};
+use super::{Finder, Placement};
 
 /// What is known of a network namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,11 +35,17 @@ pub(super) struct Found {
 
 impl<N: Network> Finder<N> {
     /// Where a pod of a machine is.
-    pub(super) fn found(&mut self, pod: &MachinePod, here: bool, links: &[Link], place: &mut Place) -> Found {
+    pub(super) fn found(
+        &mut self,
+        pod: &MachinePod,
+        here: bool,
+        links: &[Link],
+        placement: &mut Placement,
+    ) -> Found {
         let who = format!("{}/{}", pod.namespace, pod.name);
         let is_there = |name: &str| links.iter().any(|link| link.name == name);
         if let Some(interface) = pod.interface.as_ref().filter(|name| here && !is_there(name)) {
-            place.notes.push(format!("{who}: there is no interface {interface} yet"));
+            placement.notes.push(format!("{who}: there is no interface {interface} yet"));
         }
         let Some(name) = &pod.network_namespace else {
             let interfaces = pod.interface.iter().cloned().collect();
@@ -71,16 +77,16 @@ impl<N: Network> Finder<N> {
             near.and_then(|near| near.bridge.clone())
         });
         if let Some(bridge) = bridge.filter(|_| !self.network.sees_bridged()) {
-            let trouble = format!(
+            let gap = format!(
                 "{who}: it is behind the bridge {bridge}, and the kernel does not show bridged packets to nftables: between pods of \
                  that bridge no rule is in force (modprobe br_netfilter; sysctl net.bridge.bridge-nf-call-iptables=1 \
                  net.bridge.bridge-nf-call-ip6tables=1)"
             );
-            place.notes.push(trouble.clone());
-            place.troubles.push(trouble);
+            placement.notes.push(gap.clone());
+            placement.gaps.push(gap);
         }
         let kept = inside.links().is_none() && !found.addresses.is_empty();
-        let notes = &mut place.notes;
+        let notes = &mut placement.notes;
         if !pod.addresses.is_empty() {
             found.addresses.clone_from(&pod.addresses);
         }
@@ -101,10 +107,9 @@ impl<N: Network> Finder<N> {
                 notes.push(format!("{who}: {why}; the addresses it had are kept"));
             }
             Inside::Unreadable(why, _) => {
-                let trouble =
-                    format!("{who}: {why}; nobody knows its address, so no rule is in force for it");
-                notes.push(trouble.clone());
-                place.troubles.push(trouble);
+                let gap = format!("{who}: {why}; nobody knows its address, so no rule is in force for it");
+                notes.push(gap.clone());
+                placement.gaps.push(gap);
             }
         }
         found
@@ -180,7 +185,7 @@ impl Found {
         let mut found = Found::default();
         found.interfaces.extend(named.cloned());
         for link in inside.iter().filter(|link| !link.loopback) {
-            let global = link.addresses.iter().filter(|(_, scope)| scope == "global");
+            let global = link.addresses.iter().filter(|(_, scope)| *scope == Scope::Global);
             found.addresses.extend(global.map(|(address, _)| *address));
             // The two ends of a veth pair name each other.
             let other = here.iter().find(|other| {

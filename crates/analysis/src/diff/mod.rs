@@ -10,6 +10,7 @@
 //! where they differ: an empty diff is a proof about all connections, not a sample.
 
 mod causes;
+mod comparison;
 mod equality;
 mod findings;
 mod outliers;
@@ -32,6 +33,7 @@ use crate::map::{INGRESS_CONTROLLER, Level, Map, PairTraffic, StreamEnd, Workloa
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
 pub use causes::{Causes, Relabelled};
+pub use comparison::{Comparison, Sides};
 pub use equality::{ComparisonExtent, DifferenceKind, DivergentFlow, compare};
 pub use findings::{DeciderLookup, DecisionSource, DiffFinding, DiffFindings, SideDecision, grouped, parts};
 pub use outliers::Outlier;

@@ -9,7 +9,7 @@ use super::{InputArgs, ThoriumArgs};
 /// Policies of all dialects, from files, become one table in this machine's kernel (nftables), for the pods that run here. Files
 /// are watched: what is saved is in force at once, and what it opens and closes is said. A file that cannot be read, is half
 /// written or is gone with its folder takes nothing out of force. Connections that a change denies are cut. At the end the rules stay in
-/// force; `palisade enforce stop` removes them. Needs CAP_NET_ADMIN, nft and ip. docs/enforce.md has the whole of it.
+/// force; `palisade enforce stop` removes them. Needs CAP_NET_ADMIN and nft. docs/enforce.md has the whole of it.
 ///
 /// Exit code: 0 in force, 1 the files have errors (nothing is written), 2 it cannot be done here.
 #[derive(Debug, Args)]

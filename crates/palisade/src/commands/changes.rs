@@ -5,7 +5,7 @@
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use palisade_analysis::diff::grouped;
+use palisade_analysis::diff::{Comparison, Sides, grouped};
 use palisade_analysis::map::{Level, connections};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::work::Work;
@@ -15,9 +15,7 @@ use palisade_report::diff::{DiffContext, beyond, ends};
 use palisade_report::style::Look;
 use palisade_report::text::Text;
 
-use super::comparison::{Comparison, Sides};
 use super::reading::{left_out, many_source_ports, stopped, unproven};
-use crate::cli::Families;
 
 /// Connections that open and close, each with the workloads that they concern alike: `shop/web, shop/job → shop/db tcp/5432`.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -45,7 +43,7 @@ fn limited(before: Objects, after: Objects, work: Work) -> Changes {
     let how = Comparison {
         options: Options::default(),
         level: Level::Workloads,
-        family: Families::Auto,
+        families: None,
         ignore_self: false,
     };
     let (diff, select, findings) = sides.findings(&how, &mut cells);

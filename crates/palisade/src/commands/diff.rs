@@ -2,6 +2,7 @@
 
 mod sides;
 
+use palisade_analysis::diff::{Comparison, Sides};
 use palisade_analysis::reach::cells::Cells;
 use palisade_dialects::codes;
 use palisade_lint::dangling;
@@ -11,9 +12,10 @@ use palisade_report::diff::{self as printer, DiffContext};
 use palisade_report::style::Look;
 use palisade_report::text::{NL, Text};
 
-use super::comparison::{Comparison, Sides};
 use super::explain::names;
-use super::reading::{add_names, evaluation, left_out, level, many_source_ports, stopped, unproven, work};
+use super::reading::{
+    add_names, chosen_families, evaluation, left_out, level, many_source_ports, stopped, unproven, work,
+};
 use super::reservations::{reservations, weighty};
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
@@ -74,7 +76,7 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
     let how = Comparison {
         options,
         level: level(&arguments.reading),
-        family: arguments.reading.family,
+        families: chosen_families(arguments.reading.family),
         ignore_self: arguments.reading.ignore_self,
     };
     let (diff, select, findings) = compared.findings(&how, &mut cells);

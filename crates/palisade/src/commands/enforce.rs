@@ -1,23 +1,17 @@
-//! `palisade enforce`: policies from files, in force in this machine's kernel.
+//! `palisade enforce`: policies from files, active in this machine's kernel. The loop is `palisade_agent::Enforcer`.
 //!
 //! ```text
-//!   files.rs      the texts, each in its last good version
-//!   world.rs      what they say about this machine: objects, place, index, program
-//!   enforcer.rs   puts that into the kernel, and keeps it there
-//!   follow.rs     waits for what changes
-//!   reporter.rs   what a change opened and closed, after the kernel has it
+//!   run.rs       arguments, signals, and the enforcer they configure
+//!   log.rs       prints what the enforcer reports
 //!   dry_run.rs, status.rs, stop.rs
 //! ```
 
 mod dry_run;
-mod enforcer;
-mod files;
-mod follow;
-mod reporter;
-mod said;
+mod error;
+mod log;
+mod run;
 mod status;
 mod stop;
-mod world;
 
 use palisade_report::style::Look;
 use palisade_report::text::{NL, Text};
@@ -32,11 +26,11 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Outcome {
         Some(EnforceCommand::Status(arguments)) => status::run(arguments, color),
         Some(EnforceCommand::Stop(arguments)) => stop::run(arguments, color),
         None if arguments.dry_run => dry_run::run(arguments, color),
-        None => follow::run(arguments, color),
+        None => run::run(arguments, color),
     };
-    outcome.unwrap_or_else(|message| Outcome {
+    outcome.unwrap_or_else(|error| Outcome {
         out: Text::new(),
-        err: text!("{} {message}{NL}", Look::stderr(color).bad("error:")),
+        err: text!("{} {}{NL}", Look::stderr(color).bad("error:"), error.text()),
         code: UNANSWERED,
     })
 }

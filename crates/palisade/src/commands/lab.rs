@@ -1,5 +1,6 @@
 //! `palisade lab`: a cluster on this machine.
 
+mod error;
 mod exec;
 mod keep;
 mod test;
@@ -9,8 +10,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use palisade_dialects::thorium::Reading;
+use palisade_dialects::world::World;
 use palisade_lab::matrix::Matrix;
-use palisade_lab::place::Placed;
+use palisade_lab::world::LabWorld;
 use palisade_lab::{Lab, LabError, Measured, clean};
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::evaluate::evaluate;
@@ -23,6 +25,7 @@ use palisade_report::json;
 use palisade_report::style::Look;
 use palisade_report::text::{NL, Text};
 
+use self::error::LabCommandError;
 use super::reservations::reservations;
 use super::{NO, UNANSWERED, YES};
 use crate::Outcome;
@@ -37,40 +40,42 @@ pub fn run(arguments: &LabArgs, color: ColorChoice) -> Outcome {
     let outcome = match &arguments.command {
         Some(LabCommand::Test(arguments)) => test::run(arguments, color),
         Some(LabCommand::Exec(arguments)) => exec::run(arguments),
-        Some(LabCommand::Clean) => clean::leftovers().map_err(words).map(|count| {
+        Some(LabCommand::Clean) => clean::leftovers().map_err(LabCommandError::from).map(|count| {
             let out = text!("{} of labs that are gone taken away{NL}", plural(count, "namespace"));
             Outcome { out, err: Text::new(), code: YES }
         }),
         None => measure(arguments, color),
     };
-    outcome.unwrap_or_else(|message| Outcome {
+    outcome.unwrap_or_else(|error| Outcome {
         out: Text::new(),
-        err: text!("{} {message}{NL}", errors.bad("error:")),
+        err: text!("{} {}{NL}", errors.bad("error:"), error.text()),
         code: UNANSWERED,
     })
 }
 
-/// A world as the manifests say it now, and what is wrong with them; or why they cannot be read.
-fn world(paths: &[String], thorium: impl Into<Reading>) -> Result<(Placed, Vec<Diagnostic>), Text> {
+/// Returns the objects of the manifests, and what was found in them. Fails if one was left out.
+fn read(paths: &[String], thorium: impl Into<Reading>) -> Result<(World, Vec<Diagnostic>), LabCommandError> {
     let mut input = input::read(paths);
     if let Some(refusal) = input.refusal() {
-        return Err(refusal.into());
+        return Err(LabCommandError::LeftOut(refusal));
     }
     let world = input::world(&mut input, thorium);
-    Ok((Placed::new(world.into_objects()), input.found))
+    Ok((world, input.found))
 }
 
-/// Set by Ctrl-C, and by whoever ends us politely.
-fn interrupts() -> Result<Arc<AtomicBool>, Text> {
+/// Returns a flag that SIGINT, SIGTERM and SIGHUP set.
+fn interrupts() -> Result<Arc<AtomicBool>, LabCommandError> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|error| error.to_string())?;
+        let registered = signal_hook::flag::register(signal, Arc::clone(&stop));
+        registered.map_err(LabCommandError::system("listen to signals"))?;
     }
     Ok(stop)
 }
 
-fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, Text> {
-    let (placed, found) = world(&arguments.paths, arguments.thorium)?;
+fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, LabCommandError> {
+    let (written, found) = read(&arguments.paths, arguments.thorium)?;
+    let placed = LabWorld::new(written.objects());
     let err = reservations(&found, Look::stderr(color));
     let matrix = Matrix::of(&placed, arguments.most_flows.max(1));
     let predicted = predict(&placed, &matrix);
@@ -83,7 +88,7 @@ fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, Text> {
             outcome.err = text!("{err}{}", outcome.err);
             return Ok(outcome);
         }
-        Err(error) => return Err(words(error)),
+        Err(error) => return Err(error.into()),
     };
     let begun = Instant::now();
     let outside = plural(matrix.outside.len(), "host");
@@ -93,15 +98,14 @@ fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, Text> {
         plural(placed.nodes.len(), "node"),
         plural(placed.snapshot.namespaces().len(), "namespace"),
     ));
-    lab.build(&placed, &matrix.outside).map_err(words)?;
+    lab.build(&placed, &matrix.outside)?;
     say.end(&format!(" {}", seconds(begun.elapsed())));
     let begun = Instant::now();
     say.part(&format!("enforcing {} with nftables …", policies(placed.snapshot.policies().len())));
-    lab.enforce(&placed).map_err(words)?;
+    lab.enforce(&placed)?;
     say.end(&format!(" {}", seconds(begun.elapsed())));
     let total = matrix.flows.len();
-    let measured =
-        lab.measure(&placed, &matrix.flows, &mut |done| say.bar("probing", done, total)).map_err(words)?;
+    let measured = lab.measure(&placed, &matrix.flows, &mut |done| say.bar("probing", done, total))?;
     say.end("");
     let flows = matrix.flows.iter().zip(&predicted).zip(measured);
     let asked: Vec<Asked> = flows
@@ -128,19 +132,19 @@ fn measure(arguments: &LabArgs, color: ColorChoice) -> Result<Outcome, Text> {
     }
     let _ = Stream::Stderr.write(&err);
     print_now(&out);
-    keep::stay(arguments, &mut lab, placed, &stop, look)?;
+    keep::stay(arguments, &mut lab, written, placed, &stop, look)?;
     Ok(Outcome { out: Text::new(), err: Text::new(), code })
 }
 
 /// What the plain evaluator says about each flow.
-fn predict(placed: &Placed, matrix: &Matrix) -> Vec<Verdict> {
+fn predict(placed: &LabWorld, matrix: &Matrix) -> Vec<Verdict> {
     let options = Options::default();
     let verdicts = Verdicts::new(&placed.snapshot, &options);
     matrix.flows.iter().map(|flow| verdicts.verdict(&placed.flow(flow))).collect()
 }
 
 /// The policies that a prediction comes from.
-fn decided_by(placed: &Placed, flow: &Flow) -> Vec<String> {
+fn decided_by(placed: &LabWorld, flow: &Flow) -> Vec<String> {
     let evaluation = evaluate(&placed.snapshot, flow, &Options::default());
     evaluation.decided_by().map(|object| object.to_string()).collect()
 }
@@ -149,7 +153,7 @@ fn decided_by(placed: &Placed, flow: &Flow) -> Vec<String> {
 fn prediction(
     arguments: &LabArgs,
     color: ColorChoice,
-    placed: &Placed,
+    placed: &LabWorld,
     matrix: &Matrix,
     predicted: &[Verdict],
     what: &str,
@@ -174,11 +178,6 @@ fn prediction(
         LabOutput::Json => json::print(&report),
     };
     Outcome { out, err, code: UNANSWERED }
-}
-
-#[allow(clippy::needless_pass_by_value)]
-fn words(error: LabError) -> Text {
-    error.to_string().into()
 }
 
 fn policies(count: usize) -> String {

@@ -1,9 +1,8 @@
-//! One file a command: arguments → one call into a crate → a printer. What several say alike is in reading.rs, reservations.rs,
-//! comparison.rs and changes.rs.
+//! One file a command: arguments → one call into a crate → a printer. What several say alike is in reading.rs, reservations.rs
+//! and changes.rs.
 
 pub mod changes;
 pub mod check;
-mod comparison;
 pub mod compile;
 pub mod convert;
 pub mod diff;

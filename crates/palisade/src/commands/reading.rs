@@ -37,14 +37,22 @@ pub fn level(reading: &MapOptions) -> Level {
     }
 }
 
+/// Returns the families of outside addresses that were asked for; `None` if the answer decides.
+pub fn chosen_families(wanted: Families) -> Option<Vec<Family>> {
+    match wanted {
+        Families::Ipv4 => Some(vec![Family::V4]),
+        Families::Ipv6 => Some(vec![Family::V6]),
+        Families::Both => Some(vec![Family::V4, Family::V6]),
+        Families::Auto => None,
+    }
+}
+
 /// The families of outside addresses that are told.
 pub fn families<const N: usize>(wanted: Families, maps: [&Map<'_>; N], cuts: &Cuts) -> Vec<Family> {
-    match wanted {
-        Families::Ipv4 => vec![Family::V4],
-        Families::Ipv6 => vec![Family::V6],
-        Families::Both => vec![Family::V4, Family::V6],
-        Families::Auto if maps.iter().any(|map| map.uses_ipv6(cuts)) => vec![Family::V4, Family::V6],
-        Families::Auto => vec![Family::V4],
+    match chosen_families(wanted) {
+        Some(families) => families,
+        None if maps.iter().any(|map| map.uses_ipv6(cuts)) => vec![Family::V4, Family::V6],
+        None => vec![Family::V4],
     }
 }
 

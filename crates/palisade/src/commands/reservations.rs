@@ -1,5 +1,6 @@
 //! What of the input makes an answer less sure, for commands that answer from whatever could be read.
 
+use palisade_agent::manifests::last_good::loses_an_object;
 use palisade_dialects::codes;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_report::style::Look;
@@ -37,17 +38,6 @@ static DOUBTFUL: &[&str] = &[
     codes::ADMIN_NULL_LABEL.id,
     codes::ADMIN_NAMES.id,
 ];
-
-/// Whether a text with this in it is no version of a file that anybody could have meant: something in it is wrong, or lost.
-pub fn is_unfit(diagnostic: &Diagnostic) -> bool {
-    diagnostic.is_error() || loses_an_object(diagnostic)
-}
-
-/// A second `kind` or `metadata`: a line `---` is missing, and the first object is lost.
-fn loses_an_object(diagnostic: &Diagnostic) -> bool {
-    let whole = ["apiVersion", "kind", "metadata"].contains(&diagnostic.field.as_str());
-    whole && diagnostic.code.id == codes::DUPLICATE_KEY.id
-}
 
 /// The same in words, for standard error.
 pub fn reservations(found: &[Diagnostic], look: Look) -> Text {

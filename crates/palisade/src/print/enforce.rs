@@ -1,6 +1,6 @@
 //! What is in force, for people and for programs.
 
-use palisade_agent::counted::{Decider, FORGED, NO_POLICY};
+use palisade_agent::deciders::{Decider, FORGED, NO_POLICY};
 use palisade_agent::state::PodState;
 use palisade_nftables::text::GUARD;
 use palisade_report::diagnostics::plural;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_lab::Measured;
 use palisade_lab::matrix::Matrix;
-use palisade_lab::place::Placed;
+use palisade_lab::world::LabWorld;
 use palisade_model::flow::{self, Who};
 use palisade_model::snapshot::Snapshot;
 use palisade_model::trace;
@@ -117,7 +117,7 @@ pub struct PacketTest {
 // === impl LabReport ===
 
 impl LabReport {
-    pub fn new(placed: &Placed, asked: &[Asked], matrix: &Matrix, lacks: &BTreeSet<String>) -> Self {
+    pub fn new(placed: &LabWorld, asked: &[Asked], matrix: &Matrix, lacks: &BTreeSet<String>) -> Self {
         let mut report = LabReport {
             measured: asked.iter().any(|one| one.measured.is_some()),
             flows: matrix.all,

@@ -4,7 +4,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The time of day.
 pub fn clock() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    clock_at(SystemTime::now())
+}
+
+/// The time of day of a moment.
+pub fn clock_at(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     format!("{:02}:{:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60, seconds % 60)
 }
 

@@ -1,6 +1,11 @@
 //! What enforcing would do: the transaction for nft, and what it would open and close. Writes nothing.
 
 use palisade_agent::enforcement::{program_digest, same_elements};
+use palisade_agent::machine::network::KernelNetwork;
+use palisade_agent::manifests::ReadFiles;
+use palisade_agent::manifests::last_good::LastGood;
+use palisade_agent::node_view::NodeView;
+use palisade_agent::source::EmptyNode;
 use palisade_agent::state::State;
 use palisade_model::snapshot::Objects;
 use palisade_nftables::compile::Compiler;
@@ -13,11 +18,11 @@ use palisade_report::text::{NL, Text};
 
 use super::super::changes::{self, Changes};
 use super::super::{NO, YES};
-use super::files::Files;
-use super::world::{self, World};
+use super::error::EnforceError;
+use super::log::problem_text;
 use crate::Outcome;
 use crate::cli::{ColorChoice, EnforceArgs};
-use crate::input;
+use crate::input::{self, Files};
 use crate::print::documents::{nft_patch, nft_program};
 use crate::print::output::StreamLook;
 
@@ -34,34 +39,38 @@ struct Now {
 /// How many lines of what opens, and of what closes, are printed.
 const LISTED: usize = 100;
 
-pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Text> {
+pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, EnforceError> {
     let look = Look::stderr(color);
-    let mut files = Files::new(&arguments.input.files, arguments.thorium);
-    let found = files.look(input::read(&arguments.input.files), &|_| false);
-    let Some(manifests) = found.manifests else {
-        let err = found.problems.iter().map(|problem| text!("{problem}{NL}")).collect::<Text>();
+    let paths = &arguments.input.files;
+    let mut manifests = LastGood::new(paths, arguments.thorium);
+    let Some(changes) = manifests.take(Files.read(paths), &|_| false).changes else {
+        let problems = manifests.problems().iter();
+        let err = problems.map(|problem| text!("{}{NL}", problem_text(problem))).collect::<Text>();
         return Ok(Outcome {
             out: Text::new(),
             err: text!("{err}{} nothing would be written: the files have errors{NL}", look.bad("error:")),
             code: NO,
         });
     };
-    let mut world = World::new(arguments.node.as_deref());
-    world.take(&manifests)?;
-    let live = Compiler::new(world.part(), &world.place.node, world.place.wiring.clone());
+    let mut view = NodeView::new(KernelNetwork, EmptyNode::Suspect, arguments.node.as_deref());
+    view.read_thorium_as(arguments.thorium);
+    view.take(changes)?;
+    let placement = view.placement();
+    let live = Compiler::new(view.part(), &placement.node, placement.wiring.clone());
     // Who may not read the state is told by the kernel; that enforcing would refuse it is to be known before.
     let read = State::read(&arguments.state.folder);
     let refused = read.as_ref().err().filter(|error| error.is_untrusted()).map(ToString::to_string);
     let state = read.ok().flatten();
-    let now = now(arguments, state.as_ref(), &world);
+    let objects = view.objects();
+    let now = now(arguments, state.as_ref(), &objects);
     let mut out = text!(
         "# What `palisade enforce` would do for node {}, from {}: {}.{NL}# {}{NL}",
-        world.place.node,
-        input::describe(&arguments.input.files),
-        plural(world.place.pods.len(), "pod"),
+        placement.node,
+        input::describe(paths),
+        plural(placement.pods.len(), "pod"),
         now.words
     );
-    match changes::within(now.objects, Objects::clone(&world.objects())) {
+    match changes::within(now.objects, objects) {
         Some(changes) => list(&changes, &mut out),
         None => {
             let most = changes::PATIENCE.as_secs();
@@ -74,7 +83,7 @@ pub fn run(arguments: &EnforceArgs, color: ColorChoice) -> Result<Outcome, Text>
         None => out.push(&nft_program(live.program())),
     }
     let refused = refused.map(|why| format!("palisade enforce would not start: {why}"));
-    let notes = refused.iter().chain(&world.place.notes).chain(live.lacks());
+    let notes = refused.iter().chain(&placement.notes).chain(live.lacks());
     let err = notes.map(|note| text!("{} {note}{NL}", look.warning("warning:"))).collect();
     Ok(Outcome { out, err, code: YES })
 }
@@ -98,9 +107,11 @@ fn list(changes: &Changes, out: &mut Text) {
     }
 }
 
-fn now(arguments: &EnforceArgs, state: Option<&State>, world: &World) -> Now {
-    let nothing =
-        |words: &str| Now { program: None, objects: world.without_policies(), words: words.to_owned() };
+fn now(arguments: &EnforceArgs, state: Option<&State>, objects: &Objects) -> Now {
+    let nothing = |words: &str| {
+        let objects = Objects { policies: Vec::new(), ..objects.clone() };
+        Now { program: None, objects, words: words.to_owned() }
+    };
     let found = Linux::new().read();
     if let Ok(None) = found {
         return nothing("Nothing is in force here: all of it is written.");
@@ -115,11 +126,13 @@ fn now(arguments: &EnforceArgs, state: Option<&State>, world: &World) -> Now {
             _ => "A table is here and nobody remembers from what: all of it is replaced.",
         });
     };
-    let mut before = World::new(Some(&state.node));
-    if before.take(&world::remembered(state, arguments.thorium.into())).is_err() {
+    let mut before = NodeView::new(KernelNetwork, EmptyNode::Suspect, Some(&state.node));
+    before.read_thorium_as(arguments.thorium);
+    if before.take(state.objects(arguments.thorium.into())).is_err() {
         return nothing("What was in force cannot be worked out: all of it is replaced.");
     }
-    let live = Compiler::new(before.part(), &before.place.node, before.place.wiring.clone());
+    let placement = before.placement();
+    let live = Compiler::new(before.part(), &placement.node, placement.wiring.clone());
     let same = found.ok().flatten().is_some_and(|found| {
         state.structure.as_ref() == Some(&found.structure)
             && state.program == program_digest(live.program())
@@ -127,7 +140,7 @@ fn now(arguments: &EnforceArgs, state: Option<&State>, world: &World) -> Now {
     });
     Now {
         program: same.then(|| live.program().clone()),
-        objects: Objects::clone(&before.objects()),
+        objects: before.objects(),
         words: match same {
             true => "This changes what is in force here.".to_owned(),
             false => "What is in force here is not as it was left, or cannot be read: all of it is replaced."

@@ -2,36 +2,31 @@
 
 use std::path::Path;
 
+use palisade_agent::enforcer::elements_digest;
 use palisade_agent::lock::{Alone, Lock};
-use palisade_agent::state::{State, StateError, digest};
+use palisade_agent::state::{State, digest};
 use palisade_nftables::kernel::{Counts, InForce, Kernel, KernelError, Linux};
 use palisade_report::json;
 use palisade_report::style::Look;
 use palisade_report::text::Text;
 
 use super::super::{NO, YES};
-use super::enforcer::elements_digest;
+use super::error::EnforceError;
 use crate::Outcome;
 use crate::cli::{ColorChoice, EnforceOutput, EnforceStatusArgs};
 use crate::print::enforce::{self as printer, File, Guard, GuardOwner, Rule, Status, Table};
 use crate::print::output::StreamLook;
 use crate::print::time::moment;
 
-pub fn run(arguments: &EnforceStatusArgs, color: ColorChoice) -> Result<Outcome, Text> {
+pub fn run(arguments: &EnforceStatusArgs, color: ColorChoice) -> Result<Outcome, EnforceError> {
     let folder = &arguments.state.folder;
-    let words = |error: StateError| match error.is_forbidden() {
-        true => format!("{error}: run it with sudo"),
-        false => error.to_string(),
-    };
-    let state = State::read(folder).map_err(words)?;
-    let holder = Lock::holder(folder).map_err(words)?;
+    let state = State::read(folder)?;
+    let holder = Lock::holder(folder)?;
     let mut kernel = Linux::new();
     let found = match kernel.read() {
         Ok(found) => Ok(found),
-        Err(KernelError::Forbidden(what)) => {
-            return Err(text!("what the kernel has in force may not be read ({what}): run it with sudo"));
-        }
-        Err(error) => Err(error.to_string()),
+        Err(KernelError::Forbidden(what)) => return Err(EnforceError::Unreadable(what)),
+        Err(error) => Err(error),
     };
     let counts = kernel.counts().unwrap_or_default();
     let guard = guard(&mut kernel, holder.as_deref());
@@ -45,9 +40,8 @@ pub fn run(arguments: &EnforceStatusArgs, color: ColorChoice) -> Result<Outcome,
 }
 
 /// Whether there is a guard, and whose it is. Only an enforcer that is running makes changes, so any other was killed.
-fn guard(kernel: &mut Linux, holder: Option<&str>) -> Result<Option<Guard>, String> {
-    let has_guard = |kernel: &mut Linux| kernel.has_guard().map_err(|error| error.to_string());
-    if !has_guard(kernel)? {
+fn guard(kernel: &mut Linux, holder: Option<&str>) -> Result<Option<Guard>, KernelError> {
+    if !kernel.has_guard()? {
         return Ok(None);
     }
     let (owner, process) = match (holder, Alone::holder()) {
@@ -56,22 +50,22 @@ fn guard(kernel: &mut Linux, holder: Option<&str>) -> Result<Option<Guard>, Stri
         (None, None) => (GuardOwner::LeftBehind, None),
     };
     // Its enforcer may have ended between.
-    let is_there = owner != GuardOwner::LeftBehind || has_guard(kernel)?;
+    let is_there = owner != GuardOwner::LeftBehind || kernel.has_guard()?;
     Ok(is_there.then_some(Guard { owner, process }))
 }
 
 fn status(
     state: Option<&State>,
     process: Option<String>,
-    found: Result<Option<InForce>, String>,
-    guard: Result<Option<Guard>, String>,
+    found: Result<Option<InForce>, KernelError>,
+    guard: Result<Option<Guard>, KernelError>,
     counts: &Counts,
 ) -> Status {
     let table = table(state, &found);
     let mut trouble = state.map(|state| state.trouble.clone()).unwrap_or_default();
-    trouble.extend(found.err());
+    trouble.extend(found.err().map(|error| error.to_string()));
     let guard = guard.unwrap_or_else(|error| {
-        trouble.push(error);
+        trouble.push(error.to_string());
         None
     });
     let mut status = Status {
@@ -124,7 +118,7 @@ fn status(
 }
 
 /// Whether the table is as it was left.
-fn table(state: Option<&State>, found: &Result<Option<InForce>, String>) -> Table {
+fn table(state: Option<&State>, found: &Result<Option<InForce>, KernelError>) -> Table {
     match (state, found) {
         (_, Err(_)) => Table::Unknown,
         (_, Ok(None)) => Table::None,

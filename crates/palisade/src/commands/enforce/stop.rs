@@ -1,40 +1,40 @@
-//! Takes the rules out of the kernel. Says what that opens, and asks first.
+//! Removes the rules from the kernel, after it was confirmed. Reports what that opens.
 
 use std::io::{BufRead, IsTerminal};
 
 use palisade_agent::lock::{Alone, Lock, LockError};
+use palisade_agent::machine::network::KernelNetwork;
+use palisade_agent::node_view::NodeView;
+use palisade_agent::source::EmptyNode;
 use palisade_agent::state::State;
 use palisade_dialects::thorium::Reading;
 use palisade_model::snapshot::Objects;
-use palisade_nftables::kernel::{Kernel, KernelError, Linux};
+use palisade_nftables::kernel::{Kernel, Linux};
 use palisade_nftables::text::{GUARD, TABLE};
 use palisade_report::style::Look;
 use palisade_report::text::{NL, Text};
 
 use super::super::{NO, YES, changes};
-use super::world::{self, World};
+use super::error::EnforceError;
 use crate::Outcome;
 use crate::cli::{ColorChoice, EnforceStopArgs};
 use crate::print::output::{Stream, StreamLook};
 
-pub fn run(arguments: &EnforceStopArgs, color: ColorChoice) -> Result<Outcome, Text> {
+pub fn run(arguments: &EnforceStopArgs, color: ColorChoice) -> Result<Outcome, EnforceError> {
     let folder = &arguments.state.folder;
-    let state = State::read(folder).map_err(|error| error.to_string())?;
+    let state = State::read(folder)?;
     let mut kernel = Linux::new();
-    let there = kernel.read().map_err(words)?.is_some();
+    let there = kernel.read()?.is_some();
     // One that was killed during a change may have left its guard alone, which goes on refusing.
-    if !there && !kernel.has_guard().map_err(words)? {
+    if !there && !kernel.has_guard()? {
         let _ = State::forget(folder);
         return Ok(Outcome { out: Text::own("nothing is in force here\n"), err: Text::new(), code: YES });
     }
     let lock = Lock::take(folder).map_err(|error| match error {
-        LockError::Held { holder, .. } => format!(
-            "palisade enforce is running, process {holder}, and would put it back: end it first \
-             (systemctl stop palisade-enforce, or kill {holder})"
-        ),
-        error => error.to_string(),
+        LockError::Held { holder, .. } => EnforceError::Running(holder),
+        error => error.into(),
     })?;
-    let alone = Alone::here().map_err(|error| format!("{error}, and would put it back: end it first"))?;
+    let alone = Alone::here().map_err(EnforceError::RunningElsewhere)?;
     // Who does not ask what that opens does not wait for it either.
     let asked = (!arguments.yes).then(|| opens(state.as_ref()));
     if let Some(opens) = &asked
@@ -42,7 +42,7 @@ pub fn run(arguments: &EnforceStopArgs, color: ColorChoice) -> Result<Outcome, T
     {
         return Ok(Outcome { out: Text::own("nothing is changed\n"), err: Text::new(), code: NO });
     }
-    kernel.remove().map_err(words)?;
+    kernel.remove()?;
     let err = match State::forget(folder) {
         Ok(()) => Text::new(),
         Err(error) => text!("{} {error}{NL}", Look::stderr(color).warning("warning:")),
@@ -58,34 +58,27 @@ pub fn run(arguments: &EnforceStopArgs, color: ColorChoice) -> Result<Outcome, T
 fn opens(state: Option<&State>) -> Text {
     let unknown = Text::own("what that opens is not known");
     let Some(state) = state else { return unknown };
-    let mut world = World::new(Some(&state.node));
-    let manifests = world::remembered(state, Reading::default());
-    if world.take(&manifests).is_err() {
+    let mut view = NodeView::new(KernelNetwork, EmptyNode::Suspect, Some(&state.node));
+    if view.take(state.objects(Reading::default())).is_err() {
         return unknown;
     }
-    match changes::within(Objects::clone(&world.objects()), world.without_policies()) {
+    let objects = view.objects();
+    let without = Objects { policies: Vec::new(), ..objects.clone() };
+    match changes::within(objects, without) {
         Some(changes) => changes.words(Look { color: false, width: 116 }),
         None => unknown,
     }
 }
 
-fn ask(opens: &Text, color: ColorChoice) -> Result<bool, Text> {
+fn ask(opens: &Text, color: ColorChoice) -> Result<bool, EnforceError> {
     if !std::io::stdin().is_terminal() {
-        return Err("nobody is there to ask: --yes does it without asking".into());
+        return Err(EnforceError::NoTerminal);
     }
     let look = Look::stderr(color);
     let question = text!("{opens}{NL}Remove all rules from this machine's kernel? {} ", look.strong("[y/N]"));
     // Without an answer nothing is removed.
     let _ = Stream::Stderr.write(&question);
     let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer).map_err(|error| error.to_string())?;
+    std::io::stdin().lock().read_line(&mut answer).map_err(EnforceError::system("read the answer"))?;
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
-}
-
-#[allow(clippy::needless_pass_by_value)]
-fn words(error: KernelError) -> String {
-    match error {
-        KernelError::Forbidden(what) => format!("not permitted ({what}): run it with sudo"),
-        other => other.to_string(),
-    }
 }

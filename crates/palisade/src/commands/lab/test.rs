@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use palisade_lab::place::Placed;
+use palisade_lab::world::LabWorld;
 use palisade_lab::{Lab, LabError, Measured};
 use palisade_model::flow::{Flow, Who};
 use palisade_model::snapshot::Objects;
@@ -15,6 +15,7 @@ use palisade_report::json;
 use palisade_report::style::Look;
 use palisade_report::text::Text;
 
+use super::error::LabCommandError;
 use super::{Progress, interrupts};
 use crate::Outcome;
 use crate::cli::{ColorChoice, LabOutput, LabTestArgs};
@@ -23,10 +24,10 @@ use crate::input::{self, Beside};
 use crate::print::lab::{PacketTests, packet_tests};
 use crate::print::output::{Cursor, StreamLook};
 
-pub fn run(arguments: &LabTestArgs, color: ColorChoice) -> Result<Outcome, Text> {
+pub fn run(arguments: &LabTestArgs, color: ColorChoice) -> Result<Outcome, LabCommandError> {
     let mut input = input::read(&arguments.paths);
     if let Some(refusal) = input.refusal() {
-        return Err(refusal.into());
+        return Err(LabCommandError::LeftOut(refusal));
     }
     let stop = interrupts()?;
     let settings = RunSettings { thorium: arguments.thorium.into(), engine: false };
@@ -37,8 +38,7 @@ pub fn run(arguments: &LabTestArgs, color: ColorChoice) -> Result<Outcome, Text>
     };
     let jobs = arguments.jobs.clamp(1, 32);
     let files = Beside::new(&arguments.paths);
-    let mut report = run_packets(&input.sources, &files, settings, &makes, jobs, &progress)
-        .map_err(|error| error.to_string())?;
+    let mut report = run_packets(&input.sources, &files, settings, &makes, jobs, &progress)?;
     shown.write(Cursor::LineStart, &Text::new());
     report.unreadable.splice(0..0, std::mem::take(&mut input.found));
     let code = match (report.unreadable.is_empty(), report.failed(), report.sent()) {
@@ -62,16 +62,15 @@ struct Sender {
 
 impl Sender {
     fn new(stop: &Arc<AtomicBool>) -> Result<Sender, PacketError> {
-        Ok(Sender {
-            lab: Lab::new(Arc::clone(stop))
-                .map_err(|error| PacketError::Setup(format!("a lab needs {error}")))?,
-        })
+        let lab =
+            Lab::new(Arc::clone(stop)).map_err(|error| PacketError::Setup(format!("a lab needs {error}")))?;
+        Ok(Sender { lab })
     }
 }
 
 impl PacketSender for Sender {
     fn send(&mut self, objects: Objects, flows: &[Flow]) -> Result<Vec<PacketOutcome>, PacketError> {
-        let placed = Placed::new(objects);
+        let placed = LabWorld::new(objects);
         let ends = flows.iter().flat_map(|flow| [flow.source, flow.destination]);
         let outside: BTreeSet<IpAddr> =
             ends.filter(|party| party.who == Who::Outside).filter_map(|party| party.address).collect();

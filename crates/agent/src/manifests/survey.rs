@@ -62,7 +62,7 @@ impl Matters {
 
 impl Survey {
     /// Looks at these files, and at everything below these folders that is read.
-    pub fn of(paths: &[PathBuf], is_read: fn(&Path) -> bool) -> Survey {
+    pub fn of(paths: &[PathBuf], is_read: &dyn Fn(&Path) -> bool) -> Survey {
         let mut survey = Survey::default();
         for path in paths {
             survey.beside(path);
@@ -79,7 +79,7 @@ impl Survey {
         self.stamps.values().any(|(.., seconds, nanoseconds)| (*seconds, *nanoseconds) > limit)
     }
 
-    fn path(&mut self, path: &Path, is_read: fn(&Path) -> bool, depth: usize) {
+    fn path(&mut self, path: &Path, is_read: &dyn Fn(&Path) -> bool, depth: usize) {
         if fs::symlink_metadata(path).is_ok_and(|file| file.is_symlink()) {
             self.links(path);
         }

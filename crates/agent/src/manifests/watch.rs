@@ -3,7 +3,7 @@
 //! A file counts when whoever wrote it closes it, when it is moved into place, or when a link to it is another. Until then it is **being
 //! written**, and what it holds is nobody's policy yet. Folders that come and go are watched for from the nearest one that is there.
 //! What the kernel does not tell (a file system that does not say, a link far away) is found by looking now and then:
-//! [`Survey::stamps`].
+//! [`Survey::stamps`](super::survey::Survey::stamps).
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -18,9 +18,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 
-pub use self::survey::{Matters, Stamp, Survey};
-
-mod survey;
+use super::survey::Matters;
 
 /// Listens to what happens in folders.
 #[derive(Debug)]
@@ -156,6 +154,7 @@ mod tests {
     use std::io::Write;
     use std::os::unix::fs::symlink;
 
+    use super::super::survey::Survey;
     use super::*;
 
     struct Folder(PathBuf);
@@ -181,7 +180,7 @@ mod tests {
 
     fn watch(paths: &[PathBuf]) -> Watch {
         let mut watch = Watch::new().unwrap();
-        watch.set(&Survey::of(paths, all).folders);
+        watch.set(&Survey::of(paths, &all).folders);
         watch.changed();
         watch
     }
@@ -248,16 +247,16 @@ mod tests {
         symlink("..1", folder.0.join("..data")).unwrap();
         symlink("..data/a.yaml", folder.0.join("a.yaml")).unwrap();
         let asked = [folder.0.join("a.yaml")];
-        let before = Survey::of(&asked, all);
+        let before = Survey::of(&asked, &all);
         let mut watch = Watch::new().unwrap();
         watch.set(&before.folders);
         // As Kubernetes swaps the folder of a ConfigMap.
         symlink("..2", folder.0.join("..data_tmp")).unwrap();
         watch.changed();
         fs::rename(folder.0.join("..data_tmp"), folder.0.join("..data")).unwrap();
-        assert_ne!(Survey::of(&asked, all).stamps, before.stamps);
+        assert_ne!(Survey::of(&asked, &all).stamps, before.stamps);
         // And the file at the end of the links is watched as well.
-        watch.set(&Survey::of(&asked, all).folders);
+        watch.set(&Survey::of(&asked, &all).folders);
         watch.changed();
         fs::write(folder.0.join("..2/a.yaml"), "new").unwrap();
         assert!(watch.changed());
@@ -272,11 +271,11 @@ mod tests {
         assert!(!watch.changed());
         fs::create_dir(folder.0.join("one")).unwrap();
         assert!(watch.changed());
-        assert!(watch.set(&Survey::of(&asked, all).folders));
+        assert!(watch.set(&Survey::of(&asked, &all).folders));
         fs::create_dir(folder.0.join("one/two")).unwrap();
         assert!(watch.changed());
-        assert!(watch.set(&Survey::of(&asked, all).folders));
-        assert!(!watch.set(&Survey::of(&asked, all).folders));
+        assert!(watch.set(&Survey::of(&asked, &all).folders));
+        assert!(!watch.set(&Survey::of(&asked, &all).folders));
         fs::write(folder.0.join("one/two/a.yaml"), "x").unwrap();
         assert!(watch.changed());
         fs::remove_dir_all(folder.0.join("one")).unwrap();

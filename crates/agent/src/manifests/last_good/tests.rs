@@ -1,9 +1,28 @@
 use std::fs;
 use std::path::PathBuf;
 
+use palisade_model::diagnostic::Location;
+
 use super::*;
 
 struct Folder(PathBuf);
+
+/// The last good versions, and a world that follows the changes alone.
+struct Files {
+    last_good: LastGood,
+    followed: World,
+}
+
+/// What was accepted of a reading.
+#[derive(Debug)]
+struct Look {
+    /// The number of policies, if anything was accepted.
+    policies: Option<usize>,
+    problems: Vec<Problem>,
+    unfinished: bool,
+    changed: Vec<String>,
+    found: Vec<Diagnostic>,
+}
 
 impl Folder {
     fn new(name: &str) -> Self {
@@ -17,12 +36,50 @@ impl Folder {
         fs::write(self.0.join(name), text).unwrap();
     }
 
-    fn read(&self) -> Input {
-        crate::input::read(&[self.0.display().to_string()])
+    fn read(&self) -> Texts {
+        let Ok(entries) = fs::read_dir(&self.0) else {
+            let path = self.0.display().to_string();
+            let at = Location { file: path.clone().into(), line: 1, column: 1, width: 1 };
+            let message = format!("{path}: no such file or folder");
+            let unread = Diagnostic::new(&codes::UNREADABLE_FILE, message).at(Some(at));
+            return Texts { texts: Vec::new(), unread: vec![unread] };
+        };
+        let text = |path: PathBuf| {
+            Arc::new(Text::new(path.display().to_string(), fs::read_to_string(&path).unwrap()))
+        };
+        Texts { texts: entries.map(|entry| text(entry.unwrap().path())).collect(), unread: Vec::new() }
     }
 
     fn files(&self) -> Files {
-        Files::new(&[self.0.display().to_string()], Reading::Document)
+        let paths = [self.0.display().to_string()];
+        Files { last_good: LastGood::new(&paths, Reading::Document), followed: World::default() }
+    }
+}
+
+impl Files {
+    fn look(&mut self, texts: Texts, is_written: &dyn Fn(&Path) -> bool) -> Look {
+        let accepted = self.last_good.take(texts, is_written);
+        let is_accepted = accepted.changes.is_some();
+        for change in accepted.changes.into_iter().flatten() {
+            change.apply_to(&mut self.followed);
+        }
+        // Changes alone lead to what all texts together say.
+        let (mut whole, mut found) = (World::default(), Vec::new());
+        for text in self.last_good.texts() {
+            load(text, &Limits::default(), &mut whole, &mut found);
+        }
+        assert!(self.followed.iter().eq(whole.iter()), "{:#?}", self.last_good.texts().collect::<Vec<_>>());
+        Look {
+            policies: is_accepted.then(|| whole.objects().policies.len()),
+            problems: self.last_good.problems().to_vec(),
+            unfinished: accepted.unfinished,
+            changed: accepted.changed,
+            found: self.last_good.findings().to_vec(),
+        }
+    }
+
+    fn remember(&mut self, texts: impl IntoIterator<Item = (String, String)>) {
+        self.last_good.restore(texts);
     }
 }
 
@@ -40,7 +97,7 @@ fn nobody(_: &Path) -> bool {
 }
 
 fn policies(look: &Look) -> Option<usize> {
-    look.manifests.as_ref().map(|manifests| manifests.world.objects().policies.len())
+    look.policies
 }
 
 #[test]
@@ -50,12 +107,12 @@ fn at_the_beginning_it_is_all_or_nothing() {
     folder.write("b.yaml", "kind: {");
     let mut files = folder.files();
     let look = files.look(folder.read(), &nobody);
-    assert!(look.manifests.is_none() && look.problems.len() == 1, "{look:?}");
+    assert!(look.policies.is_none() && look.problems.len() == 1, "{look:?}");
     folder.write("b.yaml", POD);
     let look = files.look(folder.read(), &nobody);
     assert_eq!(policies(&look), Some(1));
     assert!(look.problems.is_empty());
-    assert!(files.look(folder.read(), &nobody).manifests.is_none(), "nothing is new");
+    assert!(files.look(folder.read(), &nobody).policies.is_none(), "nothing is new");
 }
 
 #[test]
@@ -102,7 +159,7 @@ fn what_somebody_is_writing_is_left_as_it_was() {
     folder.write("a.yaml", POD);
     folder.write("new.yaml", "kind: Po");
     let look = files.look(folder.read(), &|_| true);
-    assert!(look.manifests.is_none() && look.unfinished && look.problems.is_empty(), "{look:?}");
+    assert!(look.policies.is_none() && look.unfinished && look.problems.is_empty(), "{look:?}");
 }
 
 #[test]
@@ -113,10 +170,10 @@ fn a_folder_that_is_gone_or_empty_takes_nothing_out_of_force() {
     files.look(folder.read(), &nobody);
     fs::remove_file(folder.0.join("a.yaml")).unwrap();
     let look = files.look(folder.read(), &nobody);
-    assert!(look.manifests.is_none() && look.problems[0].as_str().contains("stays"), "{look:?}");
+    assert!(look.policies.is_none() && look.problems[0].to_string().contains("stays"), "{look:?}");
     fs::remove_dir(&folder.0).unwrap();
     let look = files.look(folder.read(), &nobody);
-    assert!(look.manifests.is_none() && look.problems[0].as_str().contains("stays"), "{look:?}");
+    assert!(look.policies.is_none() && look.problems[0].to_string().contains("stays"), "{look:?}");
     fs::create_dir(&folder.0).unwrap();
     folder.write("b.yaml", POD);
     assert_eq!(policies(&files.look(folder.read(), &nobody)), Some(0));
@@ -128,17 +185,36 @@ fn an_object_in_two_files_is_said_and_the_later_file_counts() {
     folder.write("a.yaml", CLOSED);
     folder.write("b.yaml", &CLOSED.replace("Ingress", "Egress"));
     let mut files = folder.files();
-    let manifests = files.look(folder.read(), &nobody).manifests.unwrap();
-    assert_eq!(
-        (manifests.world.objects().policies.len(), manifests.found.len()),
-        (1, 1),
-        "{:?}",
-        manifests.found
-    );
-    assert_eq!(manifests.found[0].code.id, "S0012");
+    let look = files.look(folder.read(), &nobody);
+    assert_eq!((look.policies, look.found.len()), (Some(1), 1), "{:?}", look.found);
+    assert_eq!(look.found[0].code.id, "S0012");
     fs::remove_file(folder.0.join("b.yaml")).unwrap();
-    let manifests = files.look(folder.read(), &nobody).manifests.unwrap();
-    assert_eq!((manifests.world.objects().policies.len(), manifests.found.len()), (1, 0));
+    let look = files.look(folder.read(), &nobody);
+    assert_eq!((look.policies, look.found.len()), (Some(1), 0));
+}
+
+/// Documents of Thorium come and go among other objects, twice under one name.
+#[test]
+fn documents_without_an_identity_are_followed() {
+    let tool = |name: &str| {
+        format!("kind: ThoriumInstance\ngroups: [shop]\nimages:\n- {{group: shop, tool: {name}}}\n")
+    };
+    let folder = Folder::new("thorium");
+    folder.write("a.yaml", CLOSED);
+    let mut files = folder.files();
+    files.look(folder.read(), &nobody);
+    for (name, text) in [
+        ("b.yaml", tool("one")),
+        ("c.yaml", tool("two")),
+        ("a.yaml", CLOSED.replace("Ingress", "Egress")),
+        ("b.yaml", tool("other")),
+        ("c.yaml", POD.to_owned()),
+        ("b.yaml", POD.replace("db", "web")),
+    ] {
+        folder.write(name, &text);
+        let look = files.look(folder.read(), &nobody);
+        assert!(look.policies.is_some() && look.changed.len() == 1, "{name}: {look:?}");
+    }
 }
 
 #[test]
@@ -150,7 +226,7 @@ fn what_was_in_force_before_is_something_to_fall_back_on() {
     let look = files.look(folder.read(), &nobody);
     assert_eq!((policies(&look), look.problems.len()), (Some(1), 1));
     assert!(look.changed.is_empty());
-    assert!(files.look(folder.read(), &nobody).manifests.is_none());
+    assert!(files.look(folder.read(), &nobody).policies.is_none());
 }
 
 #[test]

@@ -1,18 +1,20 @@
-//! What a cluster would have added to the manifests: addresses, nodes, and pods for templates.
+//! The objects of manifests, completed with what a cluster would have added: addresses, nodes, and pods for templates.
 //!
 //! - A pod without an address gets one of each family from [`PODS4`] and [`PODS6`], a node from [`NODES4`] and [`NODES6`].
+//! - A Service that gets a cluster address when it is created, and has none in its manifest, gets one of each family from [`SERVICES4`]
+//!   and [`SERVICES6`].
 //! - A pod without a node is on one of the lab's own, `lab`; a pod of its node's network that does not say which has
 //!   a node to itself, so that nobody becomes anybody's own node by this.
 //! - A template that stands for pods becomes one pod, of the same name.
 //!
-//! Policies can tell such a pod from what the manifests say (a block can hold its new address). [`Placed::differs`] knows
+//! Policies can tell such a pod from what the manifests say (a block can hold its new address). [`LabWorld::differs`] knows
 //! where that matters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use palisade_model::address::Family;
-use palisade_model::cluster::{Node, Owner, Pod};
+use palisade_model::cluster::{Node, Owner, Pod, Service};
 use palisade_model::evaluate::evaluate;
 use palisade_model::flow::{Flow, Party, Who};
 use palisade_model::options::Options;
@@ -29,15 +31,20 @@ pub const NODES4: Ipv4Addr = Ipv4Addr::new(100, 96, 0, 0);
 /// The same of IPv6.
 pub const NODES6: Ipv6Addr = Ipv6Addr::new(0xfd70, 0x616c, 0, 2, 0, 0, 0, 0);
 
+/// Where services get their cluster addresses.
+pub const SERVICES4: Ipv4Addr = Ipv4Addr::new(100, 112, 0, 0);
+/// The same of IPv6.
+pub const SERVICES6: Ipv6Addr = Ipv6Addr::new(0xfd70, 0x616c, 0, 3, 0, 0, 0, 0);
+
 /// The node of pods that have none.
 const NODE: &str = "lab";
 
-/// A world in which everybody has a place.
+/// Objects that can be built: every pod has a node and an address, every node and service an address.
 #[derive(Debug)]
-pub struct Placed {
+pub struct LabWorld {
     /// As the manifests say.
     pub given: Snapshot,
-    /// With everything that was added. Pods and nodes stand at the same places as in `given`; added nodes come last.
+    /// With everything that was added. Pods, nodes and services have the same indices as in `given`; added nodes come last.
     pub snapshot: Snapshot,
     /// The objects of that.
     pub objects: Objects,
@@ -49,11 +56,11 @@ pub struct Placed {
     pub shared: BTreeSet<IpAddr>,
 }
 
-// === impl Placed ===
+// === impl LabWorld ===
 
-impl Placed {
-    /// Gives everybody a place.
-    pub fn new(objects: Objects) -> Placed {
+impl LabWorld {
+    /// Completes the objects.
+    pub fn new(objects: Objects) -> LabWorld {
         let given = Snapshot::new(objects.clone());
         let mut taken = Taken::of(&given, &objects);
         let mut notes = Vec::new();
@@ -95,9 +102,14 @@ impl Placed {
         }
         let mut objects = Objects { pods, ..objects };
         let nodes = house(&mut objects, &mut taken);
+        let unaddressed =
+            |service: &&mut Service| service.has_cluster_address() && service.addresses.is_empty();
+        for service in objects.services.iter_mut().filter(unaddressed) {
+            service.addresses = taken.fresh(SERVICES4, SERVICES6);
+        }
         let snapshot = Snapshot::new(objects.clone());
         let shared = shared(&snapshot, &nodes);
-        Placed { given, snapshot, objects, notes, nodes, shared }
+        LabWorld { given, snapshot, objects, notes, nodes, shared }
     }
 
     /// A flow of the manifests' world, between the same two, with the addresses they have here.

@@ -18,7 +18,7 @@ const QUIET: Duration = Duration::from_millis(500);
 impl<K: Kernel> Enforcement<K> {
     /// Looks whether the kernel still has what it should, and puts it there if not. Says whether anybody had changed it. For a
     /// timer.
-    pub fn mend(&mut self) -> (Done, Option<&'static str>) {
+    pub fn repair(&mut self) -> (Done, Option<&'static str>) {
         let mut repaired = None;
         let mut done = Done::default();
         if self.behind.is_some() {
@@ -91,7 +91,7 @@ impl<K: Kernel> Enforcement<K> {
         }
     }
 
-    /// Whether [`Enforcement::mend`] has something to do soon.
+    /// Whether [`Enforcement::repair`] has something to do soon.
     pub fn is_unsettled(&self) -> bool {
         self.structure.is_none() || self.behind.is_some() || self.uncut != Touched::Nothing
     }

@@ -3,7 +3,7 @@
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod heard;
+mod recording_kernel;
 #[path = "../../engine/tests/written/mod.rs"]
 mod written;
 
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use palisade_agent::Enforcement;
 use palisade_nftables::kernel::KernelError;
 
-use heard::Heard;
+use recording_kernel::RecordingKernel;
 
 const WORLD: &str = "\
 apiVersion: v1
@@ -27,10 +27,10 @@ metadata: {namespace: shop, name: db}
 spec: {podSelector: {}, policyTypes: [Ingress, Egress]}
 ";
 
-fn begun() -> Enforcement<Heard> {
+fn begun() -> Enforcement<RecordingKernel> {
     let part = written::part(WORLD, "n1");
     let (mut force, done) =
-        Enforcement::begin(part, "n1", BTreeMap::new(), BTreeSet::new(), Heard::default(), None);
+        Enforcement::begin(part, "n1", BTreeMap::new(), BTreeSet::new(), RecordingKernel::default(), None);
     assert!(done.failed.is_none());
     force.settle();
     assert!(force.remembered().is_some());
@@ -59,7 +59,7 @@ fn drift_that_cannot_be_read_at_first_is_repaired_later() {
         });
         force.kernel().unreadable.extend(errors);
         for _ in 0..20 {
-            force.mend();
+            force.repair();
             std::thread::sleep(std::time::Duration::from_millis(60));
         }
         let now = force.kernel().fake.program().unwrap().clone();

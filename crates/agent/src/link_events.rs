@@ -1,4 +1,4 @@
-//! Whether the machine's interfaces or addresses change: the kernel says so on a socket, which is something to wait for.
+//! Notices when interfaces or addresses of the machine change: the kernel reports it on a socket, which a poll loop can wait for.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -6,35 +6,35 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
 
-/// Listens to what happens to interfaces and addresses.
+/// A subscription to changes of interfaces and addresses.
 #[derive(Debug)]
-pub struct Links {
+pub struct LinkEvents {
     socket: OwnedFd,
 }
 
-/// Links, and addresses of both families.
+/// RTMGRP_LINK, RTMGRP_IPV4_IFADDR and RTMGRP_IPV6_IFADDR.
 const GROUPS: u32 = 0x1 | 0x10 | 0x100;
 
-// === impl Links ===
+// === impl LinkEvents ===
 
-impl Links {
-    /// Begins to listen. That needs no rights.
-    pub fn new() -> io::Result<Links> {
+impl LinkEvents {
+    /// Subscribes. Needs no rights.
+    pub fn new() -> io::Result<LinkEvents> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         // Without a number it is the protocol of links and routes, whose number is zero.
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
         bind(&socket, &SocketAddrNetlink::new(0, GROUPS))?;
-        Ok(Links { socket })
+        Ok(LinkEvents { socket })
     }
 
-    /// Whether anything changed since this was last asked. What exactly does not matter: it is read anew.
+    /// Returns whether anything changed since the last call. What changed does not matter: all of it is read again.
     pub fn changed(&mut self) -> bool {
         let mut changed = false;
         let mut buffer = [0u8; 8192];
         loop {
             match recv(&self.socket, &mut buffer, RecvFlags::TRUNC) {
                 Ok((_, length)) if length > 0 => changed = true,
-                // More happened than there was room for.
+                // The queue of the socket overflowed.
                 Err(rustix::io::Errno::NOBUFS) => changed = true,
                 Err(rustix::io::Errno::INTR) => {}
                 _ => return changed,
@@ -43,7 +43,7 @@ impl Links {
     }
 }
 
-impl AsFd for Links {
+impl AsFd for LinkEvents {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

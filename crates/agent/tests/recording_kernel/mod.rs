@@ -9,7 +9,7 @@ use palisade_nftables::patch::Patch;
 use palisade_nftables::program::Program;
 
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct RecordingKernel {
     pub fake: Fake,
     /// The counts of each table that was written as a whole.
     pub replaced: Vec<Counts>,
@@ -36,9 +36,9 @@ pub fn connection(protocol: u8, from: &str, to: &str, port: u16) -> Connection {
     }
 }
 
-// === impl Heard ===
+// === impl RecordingKernel ===
 
-impl Kernel for Heard {
+impl Kernel for RecordingKernel {
     fn replace(&mut self, program: &Program, counts: &Counts) -> Result<(), KernelError> {
         self.fake.replace(program, counts)?;
         self.replaced.push(counts.clone());
