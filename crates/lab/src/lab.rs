@@ -31,6 +31,7 @@ use crate::namespace::Run;
 use crate::plan::{Plan, Spot, is_usable};
 use crate::probe::{self, Answer, Probe};
 use crate::services::Services;
+use crate::unmeasurable::Unmeasurable;
 use crate::world::LabWorld;
 use crate::{conntrack, namespace, ready, tool};
 
@@ -271,12 +272,12 @@ impl Lab {
             conntrack::forget(&name)?;
         }
         conntrack::forget(&self.cluster.outside())?;
-        let prepared: Vec<Result<(Probe, Door), String>> =
+        let prepared: Vec<Result<(Probe, Door), Unmeasurable>> =
             flows.iter().map(|flow| self.prepare(placed, flow)).collect();
         let probes: Vec<(Probe, Door)> = prepared.iter().flatten().cloned().collect();
         let mut answers = self.send(&probes, progress)?.into_iter();
-        let measured = |one: Result<(Probe, Door), String>| match one {
-            Err(why) => Measured::NotSent(why),
+        let measured = |one: Result<(Probe, Door), Unmeasurable>| match one {
+            Err(why) => Measured::NotSent(why.to_string()),
             Ok(_) => match answers.next() {
                 Some(Answer::Answered) => Measured::Verdict(Verdict::Allow),
                 Some(Answer::Silence) => Measured::Verdict(Verdict::Deny),
@@ -336,37 +337,36 @@ impl Lab {
     }
 
     /// The packet of a flow, and who must answer it; or why it cannot be sent.
-    fn prepare(&self, placed: &LabWorld, given: &Flow) -> Result<(Probe, Door), String> {
+    fn prepare(&self, placed: &LabWorld, given: &Flow) -> Result<(Probe, Door), Unmeasurable> {
         let options = Options::default();
         beyond(placed, given, &options)?;
         let flow = placed.flow(given);
         let plan = self.cluster.plan();
-        let place = |party: Party| -> Result<(Spot, String, IpAddr), String> {
+        let place = |party: Party| -> Result<(Spot, String, IpAddr), Unmeasurable> {
             let who = placed.snapshot.describe(party);
-            let address = party.address.ok_or_else(|| format!("{who} has no address"))?;
+            let address = party.address.ok_or_else(|| Unmeasurable::NoAddress(who.clone()))?;
             if !is_usable(address) {
-                return Err(format!("{address} is no address that one machine can have"));
+                return Err(Unmeasurable::Unusable(address));
             }
             if placed.shared.contains(&address) {
-                return Err(format!("several claim the address {address}"));
+                return Err(Unmeasurable::Shared(address));
             }
-            let spot =
-                plan.spot(placed, party).ok_or_else(|| format!("{who} has no network of its own here"))?;
-            let name = self.cluster.namespace(&spot).ok_or_else(|| format!("{who} is not there"))?;
+            let spot = plan.spot(placed, party).ok_or_else(|| Unmeasurable::NoNetwork(who.clone()))?;
+            let name = self.cluster.namespace(&spot).ok_or(Unmeasurable::NotBuilt(who))?;
             Ok((spot, name, address))
         };
         let (from, from_name, source) = place(flow.source)?;
         let (to, to_name, destination) = place(flow.destination)?;
         if source.is_ipv4() != destination.is_ipv4() {
-            return Err("the two ends have no address family in common".to_owned());
+            return Err(Unmeasurable::NoCommonFamily);
         }
         if from == Spot::Outside && to == Spot::Outside && flow.via.is_none() {
-            return Err("both ends are outside".to_owned());
+            return Err(Unmeasurable::BothOutside);
         }
         let mut probe = Probe { from: from_name, source, destination, traffic: flow.traffic, choice: 0 };
         if flow.via.is_some() {
             let dial = self.services.dial(&placed.snapshot, &flow);
-            let dial = dial.ok_or("the service has no address that leads there")?;
+            let dial = dial.ok_or(Unmeasurable::NoServiceAddress)?;
             probe.destination = dial.address;
             probe.traffic.port = dial.port;
             probe.choice = dial.choice;
@@ -378,29 +378,29 @@ impl Lab {
 }
 
 /// What no packet of this machine can show.
-fn beyond(placed: &LabWorld, flow: &Flow, options: &Options) -> Result<(), String> {
+fn beyond(placed: &LabWorld, flow: &Flow, options: &Options) -> Result<(), Unmeasurable> {
     if flow.source.who == flow.destination.who
         && matches!(flow.source.who, Who::Pod(pod) if placed.given.pods()[pod].stand_in.is_some())
     {
-        return Err("a template stands for several pods, and is one here".to_owned());
+        return Err(Unmeasurable::Template);
     }
     if placed.differs(flow, options) {
-        return Err("the answer depends on an address that the lab gave".to_owned());
+        return Err(Unmeasurable::LabAddress);
     }
     let here = placed.flow(flow);
     let evaluation = evaluate(&placed.snapshot, &here, options);
     if !evaluation.conditions().is_empty() {
-        return Err("it is allowed on a condition of layer 7, which the kernel cannot check".to_owned());
+        return Err(Unmeasurable::Layer7);
     }
     let sides = [(Direction::Egress, &evaluation.egress), (Direction::Ingress, &evaluation.ingress)];
     for (direction, side) in sides {
         let (own, _) = Context::ends(&here, direction);
         if placed.is_outside(own) && !matches!(side.because, Because::Exempt(_) | Because::Default) {
-            return Err("a policy on something outside is not enforced by a node".to_owned());
+            return Err(Unmeasurable::OutsidePolicy);
         }
     }
     if evaluation.verdict == Verdict::Reject && is_icmp_error(&here) {
-        return Err("nobody answers an error of ICMP with another: a refusal looks like silence".to_owned());
+        return Err(Unmeasurable::IcmpError);
     }
     if here.traffic.source_port.is_none() && here.traffic.protocol.has_ports() {
         let from = |port: u16| {
@@ -408,7 +408,7 @@ fn beyond(placed: &LabWorld, flow: &Flow, options: &Options) -> Result<(), Strin
             placed.verdict(&Flow { traffic, ..here }, options)
         };
         if source_ports(&placed.snapshot).into_iter().any(|port| from(port) != evaluation.verdict) {
-            return Err("the answer depends on the source port, and the flow names none".to_owned());
+            return Err(Unmeasurable::SourcePort);
         }
     }
     let context = Context { snapshot: &placed.snapshot, options: *options };
@@ -416,7 +416,7 @@ fn beyond(placed: &LabWorld, flow: &Flow, options: &Options) -> Result<(), Strin
         let rules = placed.snapshot.policies().iter().flat_map(|policy| &policy.rules);
         let mut gates = rules.filter(|rule| context.applies(&rule.subjects, Endpoint::Service(service)));
         if gates.next().is_some() {
-            return Err("a policy applies to the service itself, which is not enforced here".to_owned());
+            return Err(Unmeasurable::ServicePolicy);
         }
     }
     Ok(())

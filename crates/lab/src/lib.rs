@@ -36,6 +36,7 @@ pub mod raw;
 pub mod ready;
 pub mod services;
 pub mod tool;
+pub mod unmeasurable;
 pub mod world;
 
 pub use error::LabError;

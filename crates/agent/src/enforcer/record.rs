@@ -1,43 +1,35 @@
 //! What is kept about an enforcer outside of it: the state on disk, for the next one and for `palisade enforce status`, and metrics.
 
-use palisade_nftables::program::{Elements, Name, Program};
+use palisade_nftables::program::{Elements, Name};
 
 use super::notice::{Observer, Topic};
 use super::{Enforcer, KernelState, WatchedKernel};
 use crate::deciders::deciders;
 use crate::enforcement::program_digest;
-use crate::metrics::Reading;
+use crate::metrics::Sample;
 use crate::source::Source;
 use crate::state::{State, VERSION, digest};
 
 // === impl Enforcer ===
 
 impl<S: Source, K: WatchedKernel, O: Observer> Enforcer<S, K, O> {
-    /// Returns the metrics in Prometheus' text form.
+    /// Returns the metrics as OpenMetrics text.
     pub(super) fn metrics(&mut self) -> String {
         let is_settled = self.misplaced.is_none() && self.source.placement().gaps.is_empty();
         let in_force = is_settled && self.problems.is_empty() && !self.is_behind() && self.is_begun();
-        let nothing = Program::default();
-        let (counts, figures, epoch) = match &mut self.kernel {
-            KernelState::Enforcing(enforcement) => {
-                let mut figures = enforcement.figures.clone();
-                figures.reloads = self.figures.reloads;
-                figures.refused_reloads = self.figures.refused_reloads;
-                (enforcement.counts(), figures, enforcement.live().view().epoch())
-            }
-            _ => (Default::default(), self.figures.clone(), 0),
-        };
+        let mut sample = Sample { figures: self.figures.clone(), in_force, ..Sample::default() };
+        if let KernelState::Enforcing(enforcement) = &mut self.kernel {
+            sample.counts = enforcement.counts();
+            sample.epoch = enforcement.live().view().epoch();
+            sample.table = enforcement.live().program().into();
+            sample.figures = enforcement.figures.clone();
+            sample.figures.reloads = self.figures.reloads;
+            sample.figures.refused_reloads = self.figures.refused_reloads;
+        }
         let placement = self.source.placement();
-        let reading = Reading {
-            node: &placement.node,
-            figures: &figures,
-            counts: &counts,
-            program: self.enforcement().map_or(&nothing, |enforcement| enforcement.live().program()),
-            epoch,
-            pods: placement.pods.len(),
-            in_force,
-        };
-        reading.text()
+        sample.node = placement.node.to_string();
+        sample.pods = placement.pods.len();
+        sample.into_text()
     }
 
     /// Writes what is enforced to disk: at once, because the next enforcer needs it to fall back on; and again when the kernel has

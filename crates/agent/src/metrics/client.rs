@@ -51,7 +51,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 const MOST_BYTES: usize = 8 << 10;
 
 const PLAIN: &str = "text/plain; charset=utf-8";
-const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 // === impl Client ===
 
@@ -122,7 +122,7 @@ impl Client {
     /// Sends the metrics, if the client waits for them.
     pub fn serve(&mut self, text: &Arc<[u8]>) -> Step {
         match self.phase {
-            Phase::Waiting { requested: true } => self.respond("200 OK", PROMETHEUS, Arc::clone(text)),
+            Phase::Waiting { requested: true } => self.respond("200 OK", OPEN_METRICS, Arc::clone(text)),
             _ => Step::Open,
         }
     }
