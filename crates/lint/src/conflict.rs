@@ -60,7 +60,7 @@ const PING: u8 = 8;
 /// Endpoint at the other end, the address it uses, and the index of the service in between.
 type PeerCandidate = (Who, Option<IpAddr>, Option<usize>);
 
-// === impl Search ===
+// === impl ConflictSearch ===
 
 impl<'s> ConflictSearch<'s> {
     pub fn new(context: Context<'s>) -> Self {

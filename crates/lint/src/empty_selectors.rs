@@ -74,7 +74,7 @@ pub(super) fn check(snapshot: &Snapshot, found: &mut Vec<Diagnostic>) {
     }
 }
 
-// === impl Search ===
+// === impl SelectionSearch ===
 
 impl<'s> SelectionSearch<'s> {
     fn new(context: Context<'s>) -> Self {

@@ -145,7 +145,7 @@ fn redundant_policy(
     about(&REDUNDANT_POLICY, object, message).field("spec").help(help)
 }
 
-// === impl Search ===
+// === impl RedundancySearch ===
 
 impl RedundancySearch {
     fn new(decisions: &Decisions<'_>) -> Self {

@@ -101,7 +101,7 @@ pub(super) struct RuleUsage {
     pub deciding: Option<u32>,
 }
 
-// === impl Outcome ===
+// === impl CombinationOutcome ===
 
 impl CombinationOutcome {
     /// Returns the allowed and the rejected traffic.

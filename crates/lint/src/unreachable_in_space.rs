@@ -65,7 +65,7 @@ struct OrderedRule<'s> {
     about: TrafficId,
 }
 
-// === impl Forever ===
+// === impl UnreachabilityProver ===
 
 impl UnreachabilityProver {
     pub fn new(decisions: &Decisions<'_>) -> Self {

@@ -139,7 +139,7 @@ pub enum Operation<'n> {
     Delete(&'n Node<'n>),
 }
 
-// === impl Outcome ===
+// === impl ExpectedVerdict ===
 
 impl ExpectedVerdict {
     const NAMES: [(&'static str, ExpectedVerdict); 4] = [

@@ -92,7 +92,7 @@ struct AddressesJson {
 /// Traffic of some pods, and whether it is that of all: ranges with the same key share a line.
 type GroupKey = (TrafficId, bool);
 
-// === impl Row ===
+// === impl ExposureRowJson ===
 
 impl ExposureRowJson {
     /// Creates the row of a workload in one direction.

@@ -96,7 +96,7 @@ pub struct SourcePortsJson {
     pub allowed: Box<AllowedJson>,
 }
 
-// === impl Peer ===
+// === impl PeerJson ===
 
 impl From<&WorkloadName> for PeerJson {
     fn from(name: &WorkloadName) -> Self {
@@ -114,7 +114,7 @@ impl From<&WorkloadName> for WorkloadJson {
     }
 }
 
-// === impl Allowed ===
+// === impl AllowedJson ===
 
 impl From<&Connections> for AllowedJson {
     fn from(connections: &Connections) -> Self {

@@ -94,7 +94,7 @@ pub struct ComparisonJson {
 /// Maximum number of distinct traffic sets listed for the pairs of a query.
 const MAX_LISTED: usize = 4;
 
-// === impl Said ===
+// === impl QueryAnswerJson ===
 
 impl QueryAnswerJson {
     /// Creates the answer to a query.
