@@ -15,8 +15,8 @@
 //!   igmp any | host | …       layer7 yes | no           shape DIGEST
 //! ```
 //!
-//! Text that users choose is written with its length in front (`4:http`), so that no two values have one encoding. Those who
-//! write policies choose what is digested, so the digest is cryptographic: nobody can find two texts with the same one.
+//! Text that users choose is written with its length in front (`4:http`), so that no two values have one encoding. The authors of
+//! policies choose what is digested, so the digest is cryptographic: two texts with the same digest cannot be found.
 
 use std::fmt::{self, Write};
 use std::net::IpAddr;

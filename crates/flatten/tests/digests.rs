@@ -113,7 +113,10 @@ fn digests_are_pinned() {
     let rule = RuleDigests::new(&tier_rule(0, Effect::Deny, traffic()), &view);
     assert_eq!(rule.shape.to_string(), "19c0f948c7815aa1e07b67f3");
     assert_eq!(rule.whole.to_string(), "d9706cb3736db44daa3b4827");
-    assert_eq!(flat(vec![tier_rule(0, Effect::Deny, traffic())]).digest().to_string(), "f483410a951e373788ee9ee1");
+    assert_eq!(
+        flat(vec![tier_rule(0, Effect::Deny, traffic())]).digest().to_string(),
+        "f483410a951e373788ee9ee1"
+    );
     assert_eq!(Digest::of_list([rule.whole, rule.shape]).to_string(), "412439bb4a357f0b4ac8646a");
 }
 
