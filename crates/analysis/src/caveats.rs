@@ -1,7 +1,6 @@
-//! What an answer about all connections cannot tell, because a rule depends on more than addresses, protocols and ports:
-//! DNS names whose addresses nobody gave, and what a connection carries (layer 7).
+//! Caveats of answers about all connections: rules that depend on unresolved DNS names, or on layer 7.
 //!
-//! Only the facts are here: how they are said is the printers' business.
+//! These are facts; printers describe them.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +9,19 @@ use palisade_model::snapshot::Snapshot;
 
 use crate::reach::RuleAt;
 
-/// A rule that an answer depends on more than it can tell.
+/// A rule whose effect an answer cannot determine completely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caveat {
-    /// It is about names, and none of these is known to stand for any address: it matches nothing of what they stand for.
+    /// Names of the rule are unresolved: here it does not match the addresses that they stand for.
     Names {
-        /// Which rule.
+        /// The rule that has the caveat.
         rule: RuleAt,
-        /// The names.
+        /// Names without known addresses.
         names: Vec<DomainName>,
     },
-    /// It allows on condition: what it lets through depends on what a connection carries.
+    /// The rule allows on a layer-7 condition, which depends on the content of a connection.
     Layer7 {
-        /// Which rule.
+        /// The rule that has the caveat.
         rule: RuleAt,
     },
 }
@@ -30,7 +29,7 @@ pub enum Caveat {
 // === impl Caveat ===
 
 impl Caveat {
-    /// Which rule.
+    /// Returns the rule that has the caveat.
     pub fn rule(&self) -> RuleAt {
         match self {
             Caveat::Names { rule, .. } | Caveat::Layer7 { rule } => *rule,
@@ -38,13 +37,13 @@ impl Caveat {
     }
 }
 
-/// Those of some rules, each once, in the order of the policies.
+/// Returns the caveats of rules, each once, in the order of the policies.
 pub fn of(snapshot: &Snapshot, rules: impl IntoIterator<Item = RuleAt>) -> Vec<Caveat> {
     let rules: BTreeSet<RuleAt> = rules.into_iter().collect();
     let mut found = Vec::new();
     for at in rules {
         let rule = &snapshot.policies()[at.policy].rules[at.rule];
-        // What cannot be read fails closed, whatever else it says.
+        // An unparsable rule fails closed, without caveats.
         if rule.unknown().is_some() {
             continue;
         }
@@ -59,12 +58,12 @@ pub fn of(snapshot: &Snapshot, rules: impl IntoIterator<Item = RuleAt>) -> Vec<C
     found
 }
 
-/// Whether what a rule allows it allows on condition.
+/// Whether a rule allows on a layer-7 condition.
 pub fn is_conditional(rule: &Rule) -> bool {
     rule.action == Action::Allow && !rule.layer7.is_empty()
 }
 
-/// The names of a rule that no known name is meant by.
+/// Returns the names of a rule that match no known name.
 fn unknown_names(snapshot: &Snapshot, rule: &Rule) -> Vec<DomainName> {
     let Peers::Of(peers) = &rule.peers else { return Vec::new() };
     let is_known = |name: &DomainName| {

@@ -1,4 +1,4 @@
-//! Subjects that have no endpoint in common, whatever pods there are.
+//! Test whether two subjects have no endpoint in common, in any cluster.
 //!
 //! A sufficient test on selectors as they are written, for callers that compare many pairs; [`space`](crate::space) decides
 //! the question exactly and costs more.

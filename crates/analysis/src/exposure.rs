@@ -1,15 +1,14 @@
-//! What workloads accept from, and send to, pods that do not exist yet, and addresses outside.
+//! Exposure of workloads: traffic with pods that could exist, and with outside addresses.
 //!
-//! A map is about the pods there are. What a policy lets in is usually more: whoever will carry a label, in whatever
-//! namespace. For each workload the selections of pods that its rules name are taken apart into all combinations of them
-//! that some pod could be in ([`crate::space`]), and the pipeline is run for each: exact for every pod there could be,
-//! however its labels combine.
+//! A map covers existing pods. A policy usually allows more: any pod with a label, in any namespace. For each workload the
+//! pod sets of its rules' peers are split into all signatures that some pod could have ([`crate::space`]), and the pipeline
+//! is run for each: exact for every possible combination of labels.
 //!
-//! The pods of a workload need not be alike (a rollout, a label set by hand). As in a map, what some of them do counts, and
-//! where others of them do something else, that is said.
+//! Pods of a workload can differ (a rollout, a label set by hand). As in a map, traffic of some pods counts, and `uniform`
+//! is `false` where others differ.
 //!
-//! It is what the workload's own side says. What such a pod is subject to itself depends on more than its labels tell; and
-//! it has no address yet, so that rules about addresses are told with the outside.
+//! Only the workload's own side is evaluated. The other side of a possible pod depends on more than its labels, and it has no
+//! address yet: rules with addresses are part of the outside.
 
 mod outside;
 
@@ -30,91 +29,93 @@ use crate::reach::cuts::Cuts;
 use crate::reach::traffics::{TrafficId, Traffics};
 use crate::space::{Description, Predicate, Space, TooMany, Witness, describe_groups};
 
-/// What a workload does, in one direction, with whoever could be at the other end.
+/// Exposure of a workload in one direction.
 #[derive(Debug, Clone)]
-pub struct Exposed {
-    /// The workload, by its place in the map.
+pub struct WorkloadExposure {
+    /// Index of the workload in the map.
     pub workload: usize,
-    /// What it accepts, or what it sends.
+    /// Ingress for accepted traffic, egress for sent traffic.
     pub direction: Direction,
     /// Whether any policy applies to any of its pods in this direction.
     pub protected: bool,
-    /// Pods that do not exist yet, and what they get: every pod is in exactly one of them.
-    pub pods: Result<Vec<Newcomers>, TooMany>,
-    /// Ranges of outside addresses and what they get; those that get nothing are left out.
-    pub outside: Vec<Addresses>,
-    /// What of its rules depends on more than addresses and ports.
+    /// Possible pods by traffic: every possible pod is in exactly one entry.
+    pub pods: Result<Vec<PotentialPods>, TooMany>,
+    /// Outside addresses with something allowed.
+    pub outside: Vec<OutsideRange>,
+    /// Caveats of its rules.
     pub caveats: Vec<Caveat>,
 }
 
-/// Pods that do not exist yet and get the same.
+/// Possible pods that get the same traffic.
 #[derive(Debug, Clone)]
-pub struct Newcomers {
-    /// Who they are, in words.
+pub struct PotentialPods {
+    /// Description of their labels and namespaces.
     pub who: String,
-    /// One of them.
+    /// Example of such a pod.
     pub example: Witness,
-    /// What some pods of the workload do with them.
-    pub gets: TrafficId,
-    /// Whether all of its pods do that.
+    /// Traffic allowed by some pods of the workload.
+    pub allowed: TrafficId,
+    /// Whether all of its pods allow that.
     pub uniform: bool,
 }
 
-/// Outside addresses that get the same.
+/// Outside addresses that get the same traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Addresses {
-    /// The first.
+pub struct OutsideRange {
+    /// First address of the range.
     pub first: IpAddr,
-    /// The last.
+    /// Last address of the range.
     pub last: IpAddr,
-    /// What some pods of the workload do with them.
-    pub gets: TrafficId,
-    /// Whether all of its pods do that.
+    /// Traffic allowed by some pods of the workload.
+    pub allowed: TrafficId,
+    /// Whether all of its pods allow that.
     pub uniform: bool,
 }
 
-/// Combinations of selections that are told apart, at most.
-const MOST_SIGNATURES: usize = 4096;
+/// Maximum number of signatures.
+const MAX_SIGNATURES: usize = 4096;
 
-/// Bits of signatures that are looked at for words, for one workload.
-const MOST_LOOKED: usize = 100_000_000;
-/// Steps for such a word of bits.
-const LOOKED: u64 = 5;
-/// Steps for a rule of a workload, and to ask whether a set is about a namespace.
-const RULE: u64 = 500;
-const NAMESPACE: u64 = 60;
-/// Steps to find pods, for all workloads together: some seconds.
-const MOST_STEPS: u64 = 10_000_000;
-/// Labels that are kept for all combinations, and combinations that are told apart in any case.
-const MOST_KEPT: usize = 2_000_000;
-const LEAST_SIGNATURES: usize = 256;
+/// Maximum number of 64-bit words of signatures compared for descriptions, for one workload.
+const MAX_DESCRIBED: usize = 100_000_000;
+/// Work of such a word.
+const DESCRIPTION_WORK: u64 = 5;
+/// Work of a rule of a workload.
+const RULE_WORK: u64 = 500;
+/// Work to check whether a set selects a namespace.
+const NAMESPACE_WORK: u64 = 60;
+/// Maximum number of solver steps, for all workloads together: some seconds.
+const MAX_STEPS: u64 = 10_000_000;
+/// Maximum number of labels kept for all signatures.
+const MAX_KEPT: usize = 2_000_000;
+/// Number of signatures that are distinguished in any case.
+const MIN_SIGNATURES: usize = 256;
 
-/// What is the same for workloads with the same rules.
-type Answer = Result<Vec<Newcomers>, TooMany>;
+/// Result that workloads with the same rules share.
+type PotentialPodsResult = Result<Vec<PotentialPods>, TooMany>;
 
-/// Pods of a workload that have the same rules: the family, the number of the rules there, and a class of theirs.
-type Sort = (Family, u32, u32);
+/// Pods of a workload with the same rules: family, number of their row, and a class that has it.
+type RuleSet = (Family, u32, u32);
 
-/// Asks for one workload after the other.
+/// Computation of exposure, with a cache shared by workloads.
 #[derive(Debug)]
 pub struct Exposure<'m, 's> {
     map: &'m Map<'s>,
     space: Space,
-    /// By direction, the sorts of pods, and the namespace.
-    known: HashMap<(Direction, Vec<Sort>, String), Answer>,
-    /// Steps that finding pods may still take, for all workloads together.
+    /// Results by direction, rules of the pods, and namespace.
+    known: HashMap<(Direction, Vec<RuleSet>, String), PotentialPodsResult>,
+    /// Solver steps left, for all workloads together.
     steps: u64,
 }
 
 // === impl Exposure ===
 
 impl<'m, 's> Exposure<'m, 's> {
-    /// Of a map.
+    /// Creates the computation for a map.
     pub fn new(map: &'m Map<'s>) -> Self {
-        Exposure { map, space: Space::new(map.snapshot), known: HashMap::new(), steps: MOST_STEPS }
+        Exposure { map, space: Space::new(map.snapshot), known: HashMap::new(), steps: MAX_STEPS }
     }
 
-    /// What a workload does with whoever could be at the other end. Where its pods are not alike, what some of them do.
+    /// Computes the exposure of a workload in one direction.
     pub fn of(
         &mut self,
         workload: usize,
@@ -122,36 +123,37 @@ impl<'m, 's> Exposure<'m, 's> {
         families: &[Family],
         cuts: &Cuts,
         cells: &mut Cells,
-    ) -> Exposed {
+    ) -> WorkloadExposure {
         let map = self.map;
         let outside = families.iter().flat_map(|family| {
             let classes = map.kinds().classes(workload, *family);
             outside::of(&map.reach[*family as usize], direction, &classes, cuts, cells)
         });
         let outside = outside.collect();
-        let sorts = self.sorts(workload, direction);
-        let asked: usize = sorts
+        let rule_sets = self.rule_sets(workload, direction);
+        let rule_count: usize = rule_sets
             .iter()
             .map(|(family, _, class)| map.reach[*family as usize].rules(direction, *class).count())
             .sum();
-        cells.work().take(RULE * asked as u64);
-        let subject = |(family, _, class): &Sort| map.reach[*family as usize].is_subject(direction, *class);
-        let rules = sorts.iter().flat_map(|(family, _, class)| {
+        cells.work().take(RULE_WORK * rule_count as u64);
+        let subject =
+            |(family, _, class): &RuleSet| map.reach[*family as usize].is_subject(direction, *class);
+        let rules = rule_sets.iter().flat_map(|(family, _, class)| {
             map.reach[*family as usize].rules(direction, *class).collect::<Vec<_>>()
         });
-        Exposed {
+        WorkloadExposure {
             workload,
             direction,
-            protected: sorts.iter().any(subject),
+            protected: rule_sets.iter().any(subject),
             outside,
             caveats: caveats::of(map.snapshot, rules),
-            pods: self.pods(direction, &sorts, workload, cells),
+            pods: self.pods(direction, &rule_sets, workload, cells),
         }
     }
 
-    /// The sorts of a workload's pods. The rules are the same over both families, but for addresses: a pod is asked over
-    /// the first that it has.
-    fn sorts(&self, workload: usize, direction: Direction) -> Vec<Sort> {
+    /// Returns the distinct rules of a workload's pods. Rules are the same over both families, except for addresses: each
+    /// pod counts over the first family it has.
+    fn rule_sets(&self, workload: usize, direction: Direction) -> Vec<RuleSet> {
         let of = |pod: usize| {
             let class = |family: Family| {
                 let reach = &self.map.reach[family as usize];
@@ -161,42 +163,48 @@ impl<'m, 's> Exposure<'m, 's> {
             class(Family::V4).or_else(|| class(Family::V6))
         };
         let pods = self.map.workloads[workload].pods.iter();
-        let mut sorts: Vec<Sort> =
+        let mut rule_sets: Vec<RuleSet> =
             pods.filter_map(|pod| of(*pod)).collect::<BTreeSet<_>>().into_iter().collect();
-        sorts.dedup_by_key(|(family, row, _)| (*family, *row));
-        sorts
+        rule_sets.dedup_by_key(|(family, row, _)| (*family, *row));
+        rule_sets
     }
 
-    fn pods(&mut self, direction: Direction, sorts: &[Sort], workload: usize, cells: &mut Cells) -> Answer {
-        // Whoever runs nowhere meets nobody.
-        if sorts.is_empty() {
+    fn pods(
+        &mut self,
+        direction: Direction,
+        rule_sets: &[RuleSet],
+        workload: usize,
+        cells: &mut Cells,
+    ) -> PotentialPodsResult {
+        // Without pods there is no traffic.
+        if rule_sets.is_empty() {
             return Ok(Vec::new());
         }
         let namespace = self.map.workloads[workload].name.namespace.to_string();
-        // Classes with the same rules say the same: which of them was met first is no part of the question.
-        let asked = sorts.iter().map(|(family, row, _)| (*family, *row, 0)).collect();
-        let key = (direction, asked, namespace);
+        // Classes with the same rules have the same exposure: the class is no part of the key.
+        let rows = rule_sets.iter().map(|(family, row, _)| (*family, *row, 0)).collect();
+        let key = (direction, rows, namespace);
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
-        let answer = self.work_out(direction, sorts, &key.2, cells);
+        let answer = self.compute(direction, rule_sets, &key.2, cells);
         self.known.insert(key, answer.clone());
         answer
     }
 
-    fn work_out(
+    fn compute(
         &mut self,
         direction: Direction,
-        sorts: &[Sort],
+        rule_sets: &[RuleSet],
         namespace: &str,
         cells: &mut Cells,
-    ) -> Answer {
+    ) -> PotentialPodsResult {
         let map = self.map;
-        let place = self.space.place(namespace);
+        let namespace_index = self.space.namespace(namespace);
         let mut sets: Vec<&PodSet> = Vec::new();
         let mut known: HashMap<&PodSet, usize> = HashMap::new();
         let mut named: BTreeMap<RuleAt, Vec<usize>> = BTreeMap::new();
-        for (family, _, class) in sorts {
+        for (family, _, class) in rule_sets {
             for rule in map.reach[*family as usize].rules(direction, *class) {
                 if named.contains_key(&rule) {
                     continue;
@@ -211,20 +219,23 @@ impl<'m, 's> Exposure<'m, 's> {
                 named.insert(rule, places.collect());
             }
         }
-        cells.work().take(sets.len() as u64 * (RULE + NAMESPACE * map.snapshot.namespaces().len() as u64));
-        let predicates: Vec<Predicate> = sets.iter().map(|set| self.space.predicate(set, place)).collect();
+        cells
+            .work()
+            .take(sets.len() as u64 * (RULE_WORK + NAMESPACE_WORK * map.snapshot.namespaces().len() as u64));
+        let predicates: Vec<Predicate> =
+            sets.iter().map(|set| self.space.predicate(set, namespace_index)).collect();
         let predicates: Vec<&Predicate> = predicates.iter().collect();
-        // What is not decided yet is kept, with what it says of every label.
-        let most = MOST_SIGNATURES.min((MOST_KEPT / predicates.len().max(1)).max(LEAST_SIGNATURES));
+        // Pending signatures are kept with a value set for every label.
+        let most = MAX_SIGNATURES.min((MAX_KEPT / predicates.len().max(1)).max(MIN_SIGNATURES));
         let signatures = self.space.signatures_within(&predicates, most, &mut self.steps)?;
-        // Words for them are looked for among all of both.
+        // Descriptions compare all predicates with all signatures.
         let looked =
             (signatures.len().saturating_mul(signatures.len()) / 64).saturating_mul(predicates.len());
-        if looked > MOST_LOOKED {
+        if looked > MAX_DESCRIBED {
             return Err(TooMany::Signatures);
         }
-        cells.work().take(LOOKED * looked as u64);
-        let mut gets = Vec::with_capacity(signatures.len());
+        cells.work().take(DESCRIPTION_WORK * looked as u64);
+        let mut allowed = Vec::with_capacity(signatures.len());
         for signature in &signatures {
             if cells.work().is_spent() {
                 return Err(TooMany::Steps);
@@ -232,39 +243,40 @@ impl<'m, 's> Exposure<'m, 's> {
             let names = |rule: RuleAt| {
                 named.get(&rule).is_some_and(|sets| sets.iter().any(|set| signature.members.has(*set)))
             };
-            let each = sorts.iter().map(|(family, _, class)| {
-                let cell = map.reach[*family as usize].supposed(direction, *class, names, cells);
+            let each = rule_sets.iter().map(|(family, _, class)| {
+                let cell =
+                    map.reach[*family as usize].side_for_potential_peer(direction, *class, names, cells);
                 cells.get(cell).allow
             });
             let each: Vec<TrafficId> = each.collect();
             let some = each.iter().fold(Traffics::EMPTY, |some, own| cells.traffics.union(some, *own));
-            gets.push((some, each.iter().all(|own| *own == some)));
+            allowed.push((some, each.iter().all(|own| *own == some)));
         }
-        let described = describe_groups(&predicates, &signatures, |at| gets[at]);
+        let described = describe_groups(&predicates, &signatures, |at| allowed[at]);
         let newcomers = |((gets_this, uniform), who): ((TrafficId, bool), Description<'_>)| {
-            let one = gets.iter().position(|gets| *gets == (gets_this, uniform))?;
+            let one = allowed.iter().position(|allowed| *allowed == (gets_this, uniform))?;
             let example = signatures[one].witness.clone();
-            Some(Newcomers { who: who.to_string(), example, gets: gets_this, uniform })
+            Some(PotentialPods { who: who.to_string(), example, allowed: gets_this, uniform })
         };
-        let mut told: Vec<Newcomers> = described.into_iter().filter_map(newcomers).collect();
-        // Whoever gets nothing is whoever is left, where nobody else is.
-        if let Some(at) = described_last(&told) {
-            let last = told.remove(at);
-            told.push(Newcomers { who: Description::Others.to_string(), ..last });
+        let mut pods_by_traffic: Vec<PotentialPods> = described.into_iter().filter_map(newcomers).collect();
+        // Pods that get nothing are called the others, unless other pods are.
+        if let Some(at) = described_last(&pods_by_traffic) {
+            let last = pods_by_traffic.remove(at);
+            pods_by_traffic.push(PotentialPods { who: Description::Others.to_string(), ..last });
         }
-        Ok(told)
+        Ok(pods_by_traffic)
     }
 }
 
-/// Those who get nothing, where others get something and nobody is called the others yet.
-fn described_last(told: &[Newcomers]) -> Option<usize> {
+/// Returns the index of the pods that get nothing, where others get something and none is called the others yet.
+fn described_last(pods_by_traffic: &[PotentialPods]) -> Option<usize> {
     let others = Description::Others.to_string();
-    let named = told.iter().any(|one| one.who == others);
-    let nothing = told.iter().position(|one| one.gets == Traffics::EMPTY);
-    nothing.filter(|_| told.len() > 1 && !named)
+    let named = pods_by_traffic.iter().any(|one| one.who == others);
+    let nothing = pods_by_traffic.iter().position(|one| one.allowed == Traffics::EMPTY);
+    nothing.filter(|_| pods_by_traffic.len() > 1 && !named)
 }
 
-/// The selections of pods among a rule's peers.
+/// Returns the pod sets among a rule's peers.
 fn selections(snapshot: &Snapshot, at: RuleAt) -> Vec<&PodSet> {
     let Peers::Of(peers) = &snapshot.policies()[at.policy].rules[at.rule].peers else { return Vec::new() };
     let mut sets = Vec::new();

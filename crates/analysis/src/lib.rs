@@ -1,9 +1,13 @@
-//! Questions about all traffic of a cluster at once.
+//! Whole-cluster analyses of policies: reachability, maps, diffs, queries, exposure.
 //!
-//! [`reach`] decides it symbolically: the pipeline of `palisade-model` on sets of traffic, for classes of endpoints. On it
-//! stand the [`map`] of workloads, the [`diff`] of two sets of policies, assertions ([`query`]) and what is open to pods
-//! that do not exist yet ([`exposure`]). [`space`] answers about all pods that could exist; [`disjoint`] is its quick,
-//! incomplete form. [`caveats`] are what such answers leave undecided, [`work`] limits the steps they take.
+//! ```text
+//!   snapshot ──► reach: verdicts for all traffic between classes of endpoints ──┬─► map, exposure, query
+//!                                                                               └─► diff (two snapshots)
+//!   selectors ──► space: pods that could exist ──► exposure, diff::proof, lints, conversion
+//! ```
+//!
+//! [`reach`] runs the pipeline of `palisade-model` on sets of traffic. [`disjoint`] is the quick, incomplete form of
+//! [`space`]. [`caveats`] are what an answer leaves undecided, [`work`] limits its cost.
 
 pub mod caveats;
 pub mod diff;

@@ -87,11 +87,11 @@ fn newcomers_get_what_was_said() {
                     let pods = exposed.pods.expect("the pool has few selections");
                     let (own, peer) = (reach.of_pod(place).unwrap(), reach.of_pod(new).unwrap());
                     let cell = reach.side(direction, own, peer);
-                    let gets = cells.get(cell).allow;
+                    let allowed = cells.get(cell).allow;
                     // Someone in the list gets exactly that.
                     assert!(
-                        pods.iter().any(|said| said.gets == gets && said.uniform),
-                        "seed {seed}: {} {direction} {witness}: {pods:?}, not {gets:?}",
+                        pods.iter().any(|said| said.allowed == allowed && said.uniform),
+                        "seed {seed}: {} {direction} {witness}: {pods:?}, not {allowed:?}",
                         workload.name
                     );
                     told += pods.len();
@@ -156,7 +156,7 @@ fn a_workload_of_pods_that_differ_does_what_some_of_them_do() {
                     let uniform = each.iter().all(|own| *own == some);
                     let told = exposure.of(at, direction, &[Family::V4], &cuts, &mut cells).pods.unwrap();
                     assert!(
-                        told.iter().any(|said| (said.gets, said.uniform) == (some, uniform)),
+                        told.iter().any(|said| (said.allowed, said.uniform) == (some, uniform)),
                         "seed {seed}: {} {direction} {witness}: {told:?}, not {some:?} {uniform}",
                         workload.name
                     );
@@ -203,7 +203,7 @@ fn addresses_get_what_the_map_says_and_who_differs_is_told() {
                     let some =
                         each.iter().fold(Traffics::EMPTY, |some, own| cells.traffics.union(some, *own));
                     let said = told.iter().find(|said| said.first <= first && last <= said.last);
-                    assert_eq!(said.map_or(Traffics::EMPTY, |said| said.gets), some, "seed {seed}");
+                    assert_eq!(said.map_or(Traffics::EMPTY, |said| said.allowed), some, "seed {seed}");
                     let uniform = each.iter().all(|own| *own == some);
                     assert_eq!(said.is_none_or(|said| said.uniform), uniform, "seed {seed}");
                     mixed += usize::from(!uniform);

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use palisade_analysis::diff::{self, Diff};
-use palisade_analysis::map::{Entry, Level, Map, Peer, Select, Workload, WorkloadName};
+use palisade_analysis::map::{Level, Map, MapPeer, PairTraffic, RowFilter, Workload, WorkloadName};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_analysis::reach::traffics::TrafficId;
@@ -51,9 +51,9 @@ const EVERYTHING: [Family; 2] = [Family::V4, Family::V6];
 
 type Rows = BTreeMap<(String, String), (Option<TrafficId>, Option<TrafficId>)>;
 
-fn rows(map: &Map<'_>, cuts: &Cuts, cells: &mut Cells) -> Vec<(Peer, Peer, Entry)> {
+fn rows(map: &Map<'_>, cuts: &Cuts, cells: &mut Cells) -> Vec<(MapPeer, MapPeer, PairTraffic)> {
     let mut rows = Vec::new();
-    let select = Select { families: EVERYTHING.to_vec(), ..Select::default() };
+    let select = RowFilter { families: EVERYTHING.to_vec(), ..RowFilter::default() };
     let end = map.rows(&select, cuts, cells, |_, row| {
         rows.push((row.source, row.destination, row.entry));
         ControlFlow::Continue(())
@@ -99,7 +99,7 @@ fn a_row_is_what_some_pods_may_do() {
         let level = [Level::Workloads, Level::Pods][dice.roll(2)];
         let map = Map::new(&snapshot, &options, level, &cuts, &mut cells);
         let verdicts = Verdicts::new(&snapshot, &options);
-        let told: BTreeMap<(Peer, Peer), Entry> =
+        let told: BTreeMap<(MapPeer, MapPeer), PairTraffic> =
             rows(&map, &cuts, &mut cells).into_iter().map(|(from, to, entry)| ((from, to), entry)).collect();
         let places = places(&cells);
         for (from, source) in map.workloads.iter().enumerate() {
@@ -107,8 +107,8 @@ fn a_row_is_what_some_pods_may_do() {
             for (to, destination) in map.workloads.iter().enumerate() {
                 // A workload could have more pods than it has: what two alike would send each other is told, too.
                 let more = from == to && source.name.kind == "ReplicaSet";
-                let entry = told.get(&(Peer::Workload(from), Peer::Workload(to))).copied();
-                let allowed = cells.traffics.set(entry.unwrap_or(Entry::NOTHING).allowed);
+                let entry = told.get(&(MapPeer::Workload(from), MapPeer::Workload(to))).copied();
+                let allowed = cells.traffics.set(entry.unwrap_or(PairTraffic::NOTHING).allowed);
                 for place in &places {
                     let traffic = cells.traffics.space().traffic(*place);
                     if matches!(traffic.icmp, Some((133..=137, _))) {
@@ -141,10 +141,10 @@ fn ranges_of_one_workload_never_overlap_and_say_what_reach_says() {
         let mut ranges: BTreeMap<(usize, bool), Vec<_>> = BTreeMap::new();
         for (source, destination, _) in rows(&map, &cuts, &mut cells) {
             match (source, destination) {
-                (Peer::Workload(at), Peer::Range(first, last)) => {
+                (MapPeer::Workload(at), MapPeer::Range(first, last)) => {
                     ranges.entry((at, true)).or_default().push((first, last));
                 }
-                (Peer::Range(first, last), Peer::Workload(at)) => {
+                (MapPeer::Range(first, last), MapPeer::Workload(at)) => {
                     ranges.entry((at, false)).or_default().push((first, last));
                 }
                 _ => {}
@@ -160,7 +160,7 @@ fn ranges_of_one_workload_never_overlap_and_say_what_reach_says() {
 
 /// The rows of a map by the names of both ends. Ranges are cut at every boundary, so that they can be compared.
 fn by_name(map: &Map<'_>, cuts: &Cuts, cells: &mut Cells, after: bool, all: &mut Rows) {
-    let mut add = |source: String, destination: String, entry: Entry| {
+    let mut add = |source: String, destination: String, entry: PairTraffic| {
         let slot = all.entry((source, destination)).or_default();
         *(if after { &mut slot.1 } else { &mut slot.0 }) = Some(entry.allowed);
     };
@@ -171,11 +171,11 @@ fn by_name(map: &Map<'_>, cuts: &Cuts, cells: &mut Cells, after: bool, all: &mut
     };
     for (source, destination, entry) in rows(map, cuts, cells) {
         match (source, destination) {
-            (Peer::Workload(from), Peer::Workload(to)) => add(name(from), name(to), entry),
-            (Peer::Workload(from), Peer::Range(first, last)) => {
+            (MapPeer::Workload(from), MapPeer::Workload(to)) => add(name(from), name(to), entry),
+            (MapPeer::Workload(from), MapPeer::Range(first, last)) => {
                 pieces(first, last).for_each(|range| add(name(from), range, entry));
             }
-            (Peer::Range(first, last), Peer::Workload(to)) => {
+            (MapPeer::Range(first, last), MapPeer::Workload(to)) => {
                 pieces(first, last).for_each(|range| add(range, name(to), entry));
             }
             other => panic!("{other:?}"),
@@ -207,25 +207,25 @@ fn a_diff_is_what_differs_between_two_maps() {
         by_name(&diff.after, &cuts, &mut cells, true, &mut wanted);
         wanted.retain(|_, (before, after)| before != after);
         let mut told = Rows::new();
-        let select = diff::Select { families: EVERYTHING.to_vec(), ..diff::Select::default() };
+        let select = diff::ChangeFilter { families: EVERYTHING.to_vec(), ..diff::ChangeFilter::default() };
         let end = diff.changes(&select, &cuts, &mut cells, |_, change| {
             // Nodes, and pods that are not like the others, are no rows of a map.
-            let spot = |peer| matches!(peer, diff::Peer::Outlier(_));
+            let spot = |peer| matches!(peer, diff::DiffPeer::Outlier(_));
             if spot(change.source) || spot(change.destination) {
                 return ControlFlow::Continue(());
             }
             let name = |at: usize| -> WorkloadName { diff.name(at).clone() };
-            let sides = |peer: diff::Peer| -> Vec<String> {
+            let sides = |peer: diff::DiffPeer| -> Vec<String> {
                 match peer {
-                    diff::Peer::Workload(at) => vec![format!("{:?}", name(at))],
-                    diff::Peer::Range(first, last) => {
+                    diff::DiffPeer::Workload(at) => vec![format!("{:?}", name(at))],
+                    diff::DiffPeer::Range(first, last) => {
                         let (from, to) = (cuts.interval_of(first), cuts.interval_of(last));
                         (from..=to).map(|at| format!("{} {at}", first.is_ipv4())).collect()
                     }
                     other => panic!("{other:?}"),
                 }
             };
-            let side = |entry: Entry| (!entry.is_nothing()).then_some(entry.allowed);
+            let side = |entry: PairTraffic| (!entry.is_nothing()).then_some(entry.allowed);
             for source in sides(change.source) {
                 for destination in sides(change.destination) {
                     let row = (side(change.before), side(change.after));

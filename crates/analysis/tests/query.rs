@@ -13,7 +13,7 @@ mod world;
 use std::net::IpAddr;
 
 use palisade_analysis::map::{Level, Map};
-use palisade_analysis::query::{Must, Query, answer};
+use palisade_analysis::query::{Assertion, Query, answer};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_model::address::Family;
@@ -102,25 +102,25 @@ fn queries_say_what_the_evaluator_says_about_every_pair() {
                     let allowed = verdicts.iter().filter(|(allowed, _)| *allowed).count();
                     let conditional = verdicts.iter().any(|(allowed, conditional)| *allowed && *conditional);
                     let expected = [
-                        (Must::BeEmpty, allowed == 0),
-                        (Must::NotBeEmpty, allowed > 0),
-                        (Must::BeFull, allowed == flows.len() && !conditional),
+                        (Assertion::BeEmpty, allowed == 0),
+                        (Assertion::NotBeEmpty, allowed > 0),
+                        (Assertion::BeFull, allowed == flows.len() && !conditional),
                     ];
                     let place = format!("seed {seed}: {}: {found:?}", query.text);
                     assert_eq!(found.pairs, flows.len(), "{place}");
                     let counted: usize = found
                         .by_traffic
                         .iter()
-                        .filter(|(traffic, _)| **traffic == found.asked)
+                        .filter(|(traffic, _)| **traffic == found.queried)
                         .map(|(_, pairs)| pairs)
                         .sum();
                     assert_eq!(counted, allowed, "{place}");
-                    for (at, (must, holds)) in expected.into_iter().enumerate() {
-                        assert_eq!(found.holds(must), holds, "{must}: {place}");
+                    for (at, (assertion, holds)) in expected.into_iter().enumerate() {
+                        assert_eq!(found.holds(assertion), holds, "{assertion}: {place}");
                         seen[at] += usize::from(holds);
                     }
-                    if !found.holds(Must::BeFull) {
-                        let flow = found.counterexample(Must::BeFull).expect(&place);
+                    if !found.holds(Assertion::BeFull) {
+                        let flow = found.counterexample(Assertion::BeFull).expect(&place);
                         let said = evaluate(&snapshot, flow, &options);
                         assert!(said.verdict != Verdict::Allow || !said.conditions().is_empty(), "{place}");
                     }

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::ops::ControlFlow;
 
-use palisade_analysis::diff::{Diff, Findings, Select};
-use palisade_analysis::map::{self, Level, Map, Peer, connections};
-use palisade_analysis::query::{Must, Query, answer};
+use palisade_analysis::diff::{ChangeFilter, Diff, DiffFindings};
+use palisade_analysis::map::{self, Level, Map, MapPeer, connections};
+use palisade_analysis::query::{Assertion, Query, answer};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_analysis::work::Work;
@@ -62,11 +62,11 @@ fn objects(policies: usize) -> Objects {
 
 /// Rows in words, and the names of the workloads that are told of.
 fn rows(map: &Map<'_>, cuts: &Cuts, cells: &mut Cells) -> (BTreeMap<(String, String), String>, bool) {
-    let select = map::Select { families: vec![Family::V4], ..map::Select::default() };
+    let select = map::RowFilter { families: vec![Family::V4], ..map::RowFilter::default() };
     let mut rows = BTreeMap::new();
     let told = map.rows(&select, cuts, cells, |cells, row| {
-        let end = |peer: Peer| match peer {
-            Peer::Workload(at) => map.workloads[at].name.to_string(),
+        let end = |peer: MapPeer| match peer {
+            MapPeer::Workload(at) => map.workloads[at].name.to_string(),
             other => format!("{other:?}"),
         };
         let said = connections(row.entry.allowed, cells).to_string();
@@ -114,10 +114,10 @@ fn a_query_is_decided_only_by_what_was_worked_out() {
         let mut cells = Cells::limited(cuts.space().clone(), Work::new(limit));
         let map = Map::new(&snapshot, &options, Level::Pods, &cuts, &mut cells);
         for (at, (text, must)) in [
-            ("d/* -> d/* tcp/65000 is empty", Must::BeEmpty),
-            ("d/* -> d/* tcp/21 is empty", Must::BeEmpty),
-            ("d/* -> d/* is full", Must::BeFull),
-            ("d/* -> internet is not empty", Must::NotBeEmpty),
+            ("d/* -> d/* tcp/65000 is empty", Assertion::BeEmpty),
+            ("d/* -> d/* tcp/21 is empty", Assertion::BeEmpty),
+            ("d/* -> d/* is full", Assertion::BeFull),
+            ("d/* -> internet is not empty", Assertion::NotBeEmpty),
         ]
         .into_iter()
         .enumerate()
@@ -146,15 +146,15 @@ fn a_diff_that_is_not_complete_says_so() {
     let options = Options::default();
     let (before, after) = (Snapshot::new(objects(20)), Snapshot::new(objects(21)));
     let cuts = Cuts::of([&before, &after]);
-    let select = Select { ignore_self: false, families: vec![Family::V4] };
+    let select = ChangeFilter { ignore_self: false, families: vec![Family::V4] };
     let (mut whole, mut partial) = (None, 0);
     for limit in limits() {
         let mut cells = Cells::limited(cuts.space().clone(), Work::new(limit));
         let diff = Diff::new(&before, &after, &options, Level::Workloads, &cuts, &mut cells);
-        let findings = Findings::of(&diff, &select, &cuts, &mut cells);
+        let findings = DiffFindings::of(&diff, &select, &cuts, &mut cells);
         let counted = (findings.opened, findings.closed);
         let complete = diff.left_out.is_empty() && findings.unseen == 0;
-        assert_eq!(diff.came().count() + diff.went().count(), 0, "who is left out did not come or go");
+        assert_eq!(diff.added().count() + diff.removed().count(), 0, "who is left out did not come or go");
         let whole = *whole.get_or_insert(counted);
         match complete {
             true => assert_eq!(counted, whole, "with {limit} steps"),
@@ -222,7 +222,7 @@ fn hundreds_of_node_rules_with_exceptions_are_answered_completely() {
     assert_eq!(found.left_out, 0);
     let mut cells = Cells::limited(cuts.space().clone(), Work::new(400_000_000));
     let diff = Diff::new(&before, &after, &options, Level::Workloads, &cuts, &mut cells);
-    let select = Select { ignore_self: false, families: vec![Family::V4] };
-    let findings = Findings::of(&diff, &select, &cuts, &mut cells);
+    let select = ChangeFilter { ignore_self: false, families: vec![Family::V4] };
+    let findings = DiffFindings::of(&diff, &select, &cuts, &mut cells);
     assert!(diff.left_out.is_empty() && findings.unseen == 0, "{:?} {}", diff.left_out, findings.unseen);
 }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::ops::ControlFlow;
 
 use clap::ValueEnum;
-use palisade_analysis::diff::{Beyond, Diff, Findings, Select, policies_of};
+use palisade_analysis::diff::{ChangeFilter, Diff, DiffFindings, PotentialDifferences, policies_of};
 use palisade_analysis::exposure::Exposure;
 use palisade_analysis::map::{self, Level, Map};
 use palisade_analysis::query::answer;
@@ -134,7 +134,7 @@ impl Bomb {
             Bomb::ConvertTies => convert(TargetDialect::ClusterNetworkPolicy),
             Bomb::CheckGroups => lint(&Snapshot::new(world.into_objects())).len(),
             Bomb::MapNegations | Bomb::MapExceptions => of_map(&world, |map, cuts, cells| {
-                let select = map::Select { families: vec![Family::V4], ..map::Select::default() };
+                let select = map::RowFilter { families: vec![Family::V4], ..map::RowFilter::default() };
                 let mut rows = 0;
                 let told = map.rows(&select, cuts, cells, |_, _| {
                     rows += 1;
@@ -185,13 +185,13 @@ fn of_diff(world: &World) -> usize {
     let closed = r#"{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"more","namespace":"d"},"spec":{"podSelector":{},"policyTypes":["Egress"]}}"#;
     load(&Source::new("more.json", closed.to_owned()), &Limits::default(), &mut more, &mut Vec::new());
     let (before, after) = (world.objects(), more.objects());
-    let beyond = Beyond::of(&policies_of(&before), &policies_of(&after), None);
+    let beyond = PotentialDifferences::of(&policies_of(&before), &policies_of(&after), None);
     let (before, after) = (Snapshot::new(before), Snapshot::new(after));
     let cuts = Cuts::of([&before, &after]);
     let mut cells = Cells::limited(cuts.space().clone(), Work::new(STEPS));
     let diff = Diff::new(&before, &after, &Options::default(), Level::Pods, &cuts, &mut cells);
-    let select = Select { ignore_self: false, families: vec![Family::V4] };
-    let findings = Findings::of(&diff, &select, &cuts, &mut cells);
+    let select = ChangeFilter { ignore_self: false, families: vec![Family::V4] };
+    let findings = DiffFindings::of(&diff, &select, &cuts, &mut cells);
     findings.opened
         + findings.closed
         + findings.unseen

@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::ops::ControlFlow;
 
 use clap::ValueEnum;
-use palisade_analysis::map::{Level, Map, Select};
+use palisade_analysis::map::{Level, Map, RowFilter};
 use palisade_analysis::reach::Reach;
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
@@ -138,7 +138,7 @@ impl Case {
                 let cuts = Cuts::of([&snapshot]);
                 let mut cells = Cells::new(cuts.space().clone());
                 let map = Map::new(&snapshot, &options, Level::Workloads, &cuts, &mut cells);
-                let select = Select { families: vec![Family::V4], ..Select::default() };
+                let select = RowFilter { families: vec![Family::V4], ..RowFilter::default() };
                 measured(|| {
                     let mut rows = 0;
                     let _ = map.rows(&select, &cuts, &mut cells, |_, row| {

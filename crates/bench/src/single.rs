@@ -154,8 +154,8 @@ fn measure(engine: &mut Engine, (event, undo): (Event, Event)) -> Option<Measure
 /// How many members a delta moves or gives to new sets.
 fn members(delta: &Delta) -> usize {
     let of = |change: &Change| match change {
-        Change::Set(_, _, members) => members.len(),
-        Change::Move(moved) => moved.iter().map(|moved| moved.members.len()).sum(),
+        Change::SetAdded(_, _, members) => members.len(),
+        Change::MembersMoved(moved) => moved.iter().map(|moved| moved.members.len()).sum(),
         _ => 0,
     };
     delta.changes.iter().map(of).sum()

@@ -34,10 +34,10 @@ const MAX_ADDING: usize = 20;
 const MAX_COMPARED: usize = 20_000_000;
 
 /// Content of one NetworkPolicy: for each direction that it isolates, the rules that allow.
-type Draft = BTreeMap<Direction, Vec<Written>>;
+type NetworkPolicyDraft = BTreeMap<Direction, Vec<Written>>;
 
 /// Drafts by policy, namespace and pod selector.
-type Drafts = BTreeMap<(usize, SmolStr, Selector), Draft>;
+type Drafts = BTreeMap<(usize, SmolStr, Selector), NetworkPolicyDraft>;
 
 /// A rule of a tier for one subject in one namespace.
 struct NamespacedRule<'s> {
@@ -291,7 +291,7 @@ fn object(
     origin: &OriginPolicy,
     (namespace, name): (&SmolStr, &SmolStr),
     pods: &Selector,
-    mut draft: Draft,
+    mut draft: NetworkPolicyDraft,
 ) -> Written {
     let types: Vec<Direction> =
         DIRECTIONS.into_iter().filter(|direction| draft.contains_key(direction)).collect();

@@ -64,7 +64,7 @@ impl PolicySubjects {
     }
 }
 
-/// Refuses emitted policies that would be evaluated before or after another one, unlike now, where both may apply to the
+/// Refuses emitted policies that would be evaluated before or after another one, other than now, where both may apply to the
 /// same pods.
 pub(super) fn refuse_reorderings(conversion: &Conversion<'_>, output: &mut ConversionOutput) {
     let mut wrong: Vec<(usize, String)> = Vec::new();

@@ -16,8 +16,9 @@ use smol_str::SmolStr;
 
 use crate::Engine;
 use crate::delta::Delta;
-use crate::endpoints::NONE;
-use crate::namespaces::{Before, Undeclared};
+use crate::endpoints::PodEntry;
+use crate::id::Id;
+use crate::namespaces::{Before, NamespaceEntry, Undeclared};
 use crate::pending::Place;
 use palisade_model::event::{Event, Item, Key};
 
@@ -78,7 +79,7 @@ impl Engine {
             self.say_pod(at, false);
             self.endpoints.hide(at);
         }
-        let host = pod.node.as_ref().map_or(NONE, |node| self.hosts.start_pod(node));
+        let host = pod.node.as_ref().map(|node| self.hosts.start_pod(node));
         let (at, new_namespace) = self.endpoints.insert(pod, host);
         if new_namespace {
             let namespace = self.endpoints.namespace_of(at).clone();
@@ -87,7 +88,9 @@ impl Engine {
         if self.endpoints.is_selectable(at) {
             self.place_pod(at);
         }
-        if pod.host_network && host != NONE {
+        if pod.host_network
+            && let Some(host) = host
+        {
             self.hosts.pods_of(host).push(at);
         }
         self.say_pod(at, true);
@@ -97,7 +100,7 @@ impl Engine {
         }
     }
 
-    fn remove_pod(&mut self, pod: u32) {
+    fn remove_pod(&mut self, pod: Id<PodEntry>) {
         self.say_pod(pod, false);
         let sets = self.endpoints.class_of(pod).map(|class| class.holders().collect());
         let before = (self.endpoints.pods[pod].member.clone(), sets.unwrap_or_default());
@@ -106,12 +109,9 @@ impl Engine {
         self.take_out(pod);
     }
 
-    fn take_out(&mut self, pod: u32) {
-        if self.endpoints.pods[pod].class != NONE {
-            self.unplace_pod(pod);
-        }
-        let host = self.endpoints.pods[pod].host;
-        if host != NONE {
+    fn take_out(&mut self, pod: Id<PodEntry>) {
+        self.unplace_pod(pod);
+        if let Some(host) = self.endpoints.pods[pod].host {
             self.hosts.pods_of(host).retain(|other| *other != pod);
             self.hosts.stop_pod(host);
             self.pending.idle_hosts.push(host);
@@ -141,7 +141,7 @@ impl Engine {
         }
     }
 
-    fn other_labels(&mut self, at: u32, before: &Namespace) {
+    fn other_labels(&mut self, at: Id<NamespaceEntry>, before: &Namespace) {
         self.relabelled(at, before);
         let after = self.endpoints.namespaces[at].namespace.clone();
         self.namespace_changed(Some(before), Some(&after));

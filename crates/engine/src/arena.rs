@@ -1,99 +1,119 @@
-//! Things by small numbers. Slots come in chunks, so that growing neither copies what is there nor keeps twice of it.
+//! Arenas: objects by typed index. Slots come in chunks, so that growing neither moves nor reallocates objects.
 //!
-//! Numbers are the index's own: no event has one in it, and where a question has (the places of a flow) it is looked up with
-//! [`Arena::get`] before anything else is. Indexing is for a number that somebody in the index holds, who gives it up before the
-//! thing goes; that nobody is there would be a fault of the index, and to go on would be to answer from another's slot.
+//! Indices are the engine's own: no event carries one, and those that a question carries (the positions of a flow) are
+//! looked up with [`Arena::get`] first. Indexing is for an index that another object of the engine holds, which gives it up
+//! before the object is removed. An index without an object is a fault of the engine, and to go on would be to answer from the
+//! slot of another object: it panics, and the boundary around the engine rebuilds it from its objects (`guarded.rs`).
 
+use std::marker::PhantomData;
+use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
+
+use crate::id::{ArenaIndex, Id};
 
 const CHUNK: usize = 512;
 
-/// Things by number; a number is given again once its thing is gone.
+/// Objects by index. The index of a removed object is assigned again.
 #[derive(Debug)]
-pub(crate) struct Arena<T> {
+pub(crate) struct Arena<T, I = Id<T>> {
     chunks: Vec<Vec<Option<T>>>,
-    free: Vec<u32>,
-    next: u32,
+    free: Vec<I>,
+    /// Slot 0 stays vacant, because indices are not zero: to compute a slot takes no subtraction.
+    next: NonZeroU32,
+    index: PhantomData<fn() -> I>,
 }
 
 // === impl Arena ===
 
-impl<T> Default for Arena<T> {
+impl<T, I> Default for Arena<T, I> {
     fn default() -> Self {
-        Arena { chunks: Vec::new(), free: Vec::new(), next: 0 }
+        Arena { chunks: Vec::new(), free: Vec::new(), next: NonZeroU32::MIN, index: PhantomData }
     }
 }
 
-impl<T> Arena<T> {
-    /// Puts something in, and says its number.
-    pub(crate) fn insert(&mut self, thing: T) -> u32 {
+impl<T, I: ArenaIndex> Arena<T, I> {
+    /// Adds an object and returns its index.
+    pub(crate) fn insert(&mut self, object: T) -> I {
         if let Some(id) = self.free.pop() {
-            *self.slot(id) = Some(thing);
+            *self.slot(id) = Some(object);
             return id;
         }
         let id = self.next;
-        self.next += 1;
+        // Indices are 32 bits: more objects than those fit in no memory.
+        self.next = id.saturating_add(1);
         match self.chunks.last_mut() {
-            Some(chunk) if chunk.len() < CHUNK => chunk.push(Some(thing)),
-            _ => {
+            Some(chunk) if chunk.len() < CHUNK => chunk.push(Some(object)),
+            last => {
+                let is_first = last.is_none();
                 let mut chunk = Vec::with_capacity(CHUNK);
-                chunk.push(Some(thing));
+                if is_first {
+                    chunk.push(None);
+                }
+                chunk.push(Some(object));
                 self.chunks.push(chunk);
             }
         }
-        id
+        I::from_number(id)
     }
 
-    /// Takes something out that is there. To do so twice would give its number to two.
-    pub(crate) fn remove(&mut self, id: u32) -> T {
-        let thing = self.slot(id).take();
+    /// Removes an object, which must be there: otherwise its index would be assigned to two objects.
+    pub(crate) fn remove(&mut self, id: I) -> T {
+        let object = self.slot(id).take();
         self.free.push(id);
-        match thing {
-            Some(thing) => thing,
+        match object {
+            Some(object) => object,
             None => unreachable!("{id} has been removed before"),
         }
     }
 
-    pub(crate) fn get(&self, id: u32) -> Option<&T> {
-        let (chunk, at) = place(id);
+    #[inline]
+    pub(crate) fn get(&self, id: I) -> Option<&T> {
+        let (chunk, at) = location(id);
         self.chunks.get(chunk)?.get(at)?.as_ref()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.next as usize - self.free.len()
+        self.next.get() as usize - 1 - self.free.len()
     }
 
-    /// Everything, by number.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+    /// Returns all objects, by index.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (I, &T)> {
         let slots = self.chunks.iter().flatten();
-        (0..).zip(slots).filter_map(|(id, slot)| slot.as_ref().map(|thing| (id, thing)))
+        (0..)
+            .zip(slots)
+            .filter_map(|(number, slot)| Some((I::from_number(NonZeroU32::new(number)?), slot.as_ref()?)))
     }
 
-    fn slot(&mut self, id: u32) -> &mut Option<T> {
-        let (chunk, at) = place(id);
+    #[inline]
+    fn slot(&mut self, id: I) -> &mut Option<T> {
+        let (chunk, at) = location(id);
         &mut self.chunks[chunk][at]
     }
 }
 
-fn place(id: u32) -> (usize, usize) {
-    (id as usize / CHUNK, id as usize % CHUNK)
+#[inline]
+fn location(id: impl ArenaIndex) -> (usize, usize) {
+    let number = id.number().get() as usize;
+    (number / CHUNK, number % CHUNK)
 }
 
-impl<T> Index<u32> for Arena<T> {
+impl<T, I: ArenaIndex> Index<I> for Arena<T, I> {
     type Output = T;
 
-    fn index(&self, id: u32) -> &T {
+    #[inline]
+    fn index(&self, id: I) -> &T {
         match self.get(id) {
-            Some(thing) => thing,
+            Some(object) => object,
             None => unreachable!("{id} is not there"),
         }
     }
 }
 
-impl<T> IndexMut<u32> for Arena<T> {
-    fn index_mut(&mut self, id: u32) -> &mut T {
+impl<T, I: ArenaIndex> IndexMut<I> for Arena<T, I> {
+    #[inline]
+    fn index_mut(&mut self, id: I) -> &mut T {
         match self.slot(id) {
-            Some(thing) => thing,
+            Some(object) => object,
             None => unreachable!("{id} is not there"),
         }
     }

@@ -16,8 +16,8 @@ use palisade_model::traffic::Protocol;
 use smallvec::SmallVec;
 
 use crate::Engine;
-use crate::delta::{RuleEffect, RuleId, SetId};
-use crate::endpoints::{NONE, number};
+use crate::delta::RuleEffect;
+use crate::id::{ArenaIndex, Id, RuleId, SetId};
 use crate::rows::{PeerSets, Row};
 use crate::selection::Content;
 
@@ -76,19 +76,19 @@ impl Engine {
 
     /// The place of a pod, for a flow.
     pub fn pod_at(&self, pod: &Pod) -> Option<usize> {
-        self.endpoints.find(&pod.namespace, &pod.name, pod.variant().as_deref()).map(|at| at as usize)
+        self.endpoints.find(&pod.namespace, &pod.name, pod.variant().as_deref()).map(ArenaIndex::position)
     }
 
     /// The place of a service, for a flow.
     pub fn service_at(&self, service: &Service) -> Option<usize> {
         let name = ServiceName { namespace: service.namespace.clone(), name: service.name.clone() };
-        self.services.find(&name).map(|at| at as usize)
+        self.services.find(&name).map(ArenaIndex::position)
     }
 
     /// The policies that apply to a pod, each set's in turn and in no order; a policy may come more than once. None if there
     /// is no such pod.
     pub fn policies_of(&self, pod: usize) -> impl Iterator<Item = &Arc<Object>> {
-        let class = self.endpoints.class_at(number(pod));
+        let class = Id::at(pod).and_then(|pod| self.endpoints.class_at(pod));
         let sets = class.map(|class| class.sets.as_slice()).unwrap_or_default();
         let policies = sets.iter().flat_map(|(set, _)| &self.sets.sets[*set].policies);
         policies.map(|policy| self.policies.object(*policy))
@@ -97,7 +97,8 @@ impl Engine {
     /// The policies that name a pod at the other end of one of their rules, each once and in order. Rules that are about
     /// anybody, or about addresses, do not name it. This looks at every rule: it is for people who ask.
     pub fn policies_naming(&self, pod: usize) -> Vec<&Arc<Object>> {
-        let Some(class) = self.endpoints.class_at(number(pod)) else { return Vec::new() };
+        let class = Id::at(pod).and_then(|pod| self.endpoints.class_at(pod));
+        let Some(class) = class else { return Vec::new() };
         let rows = self.rows.iter().map(|(_, entry)| &entry.row);
         let naming = rows.filter(|row| row.peers.as_slice().iter().any(|set| class.is_in(*set)));
         let mut objects: Vec<&Arc<Object>> = naming.map(|row| self.policies.object(row.policy)).collect();
@@ -110,11 +111,12 @@ impl Engine {
     /// in it is not there. Places are good until the next event.
     pub fn verdict(&self, flow: &Flow, options: &Options) -> Option<Verdict> {
         let is_here = |party: Party| match party.who {
-            Who::Pod(pod) => self.endpoints.pods.get(number(pod)).is_some(),
-            Who::Node(node) => self.hosts.node(number(node)).is_some(),
+            Who::Pod(pod) => Id::at(pod).is_some_and(|pod| self.endpoints.pods.get(pod).is_some()),
+            Who::Node(node) => Id::at(node).is_some_and(|node| self.hosts.node(node).is_some()),
             Who::Outside => true,
         };
-        let is_served = flow.via.is_none_or(|via| self.services.member(number(via)).is_some());
+        let is_served =
+            flow.via.is_none_or(|via| Id::at(via).is_some_and(|via| self.services.member(via).is_some()));
         if !(is_here(flow.source) && is_here(flow.destination) && is_served) {
             return None;
         }
@@ -131,7 +133,7 @@ impl Engine {
         if direction == Direction::Ingress
             && let Some(service) = context.entrance(flow)
         {
-            let refused = asked.beyond_pods(self.services.sets(number(service)));
+            let refused = asked.beyond_pods(self.sets_of_service(service));
             if refused != Verdict::Allow {
                 return refused;
             }
@@ -139,30 +141,41 @@ impl Engine {
         match subject(&context, flow, direction) {
             Err(_) => Verdict::Allow,
             Ok(Endpoint::Pod(pod)) => {
-                let class = self.endpoints.class_of(number(pod));
+                let class = Id::at(pod).and_then(|pod| self.endpoints.class_at(pod));
                 asked.pod(class.map(|class| class.sets.as_slice()).unwrap_or_default())
             }
-            Ok(Endpoint::Node(node)) => asked.beyond_pods(self.hosts.sets(number(node))),
-            Ok(Endpoint::Service(service)) => asked.beyond_pods(self.services.sets(number(service))),
+            Ok(Endpoint::Node(node)) => asked.beyond_pods(self.sets_of_node(node)),
+            Ok(Endpoint::Service(service)) => asked.beyond_pods(self.sets_of_service(service)),
         }
+    }
+
+    fn sets_of_node(&self, node: usize) -> &[SetId] {
+        Id::at(node).map(|node| self.hosts.sets(node)).unwrap_or_default()
+    }
+
+    fn sets_of_service(&self, service: usize) -> &[SetId] {
+        Id::at(service).map(|service| self.services.sets(service)).unwrap_or_default()
     }
 
     /// Whether a connection is with somebody in a set.
     fn is_in(&self, set: SetId, party: Party, flow: &Flow, context: &Context<'_, Engine>) -> bool {
         match &self.sets.sets[set].selection.content {
             Content::Pods(..) => match party.who {
-                Who::Pod(pod) => self.endpoints.class_of(number(pod)).is_some_and(|class| class.is_in(set)),
+                Who::Pod(pod) => {
+                    let class = Id::at(pod).and_then(|pod| self.endpoints.class_at(pod));
+                    class.is_some_and(|class| class.is_in(set))
+                }
                 _ => false,
             },
-            Content::Nodes(_) => context
-                .node_of(party)
-                .is_some_and(|node| self.hosts.sets(number(node)).binary_search(&set).is_ok()),
+            Content::Nodes(_) => {
+                context.node_of(party).is_some_and(|node| self.sets_of_node(node).binary_search(&set).is_ok())
+            }
             Content::Addresses(ranges) => {
                 let covered = context.options.ip_block_matches_pods || !context.is_pod(party);
                 covered && party.address.is_some_and(|address| ranges.contains(address))
             }
             Content::Names(_) => party.address.is_some_and(|address| self.names.holds(set, address)),
-            Content::Service(_) => flow.via.is_some_and(|via| self.services.sets(number(via)).contains(&set)),
+            Content::Service(_) => flow.via.is_some_and(|via| self.sets_of_service(via).contains(&set)),
         }
     }
 }
@@ -214,12 +227,13 @@ impl<'a> Asked<'a> {
                 PeerSets::Any => true,
                 sets => sets.as_slice().iter().any(|set| self.is_in(*set, self.peer)),
             }
-            && (row.destination == NONE || self.is_in(row.destination, self.flow.destination))
+            && row.destination.is_none_or(|set| self.is_in(set, self.flow.destination))
     }
 
     fn carries(&self, row: &Row, carried: &CarriedTraffic<'_, Engine>) -> bool {
         let traffic = self.flow.traffic;
-        let wanted = self.engine.policies.carried(row);
+        // An isolation decides what nothing allows; it matches nothing.
+        let Some(wanted) = self.engine.policies.carried(row) else { return false };
         match row.port {
             None => carried.is_among(wanted.traffic()),
             Some((named, protocol, port)) => {

@@ -4,11 +4,13 @@ use palisade_model::cluster::Namespace;
 use palisade_model::policy::{Namespaces, PodSet};
 
 use crate::Engine;
-use crate::delta::SetId;
-use crate::endpoints::number;
+use crate::endpoints::{Class, PodEntry, number};
+use crate::id::{Id, SetId};
+use crate::namespaces::NamespaceEntry;
 use crate::selection::{Content, NamedPort, Wanted};
 use crate::sets::clues;
-use crate::shapes::Few;
+use crate::shapes::{Few, KindEntry, Shape};
+use crate::spans::Location;
 
 impl Engine {
     /// The set with this content. One that nobody uses by the end of the event goes again.
@@ -61,7 +63,7 @@ impl Engine {
     /// Finds the classes of a new set, among the fewest that can be told to hold them all.
     fn fill_with_classes(&mut self, id: SetId, set: &PodSet, port: Option<&NamedPort>) {
         let shapes = &self.endpoints.shapes;
-        let kinds: Option<Few> = match port {
+        let kinds: Option<Few<Id<KindEntry>>> = match port {
             Some(port) => Some(shapes.with_port(port).into()),
             None => clues(&set.pods)
                 .map(|clues| clues.into_iter().flat_map(|label| shapes.with_label(label)).copied().collect()),
@@ -72,7 +74,7 @@ impl Engine {
         let here = here
             .as_ref()
             .map(|namespaces| namespaces.iter().map(|at| self.endpoints.namespaces[*at].classes.as_slice()));
-        let classes: Few = match (here, labelled) {
+        let classes: Few<Id<Class>> = match (here, labelled) {
             (Some(here), Some(labelled)) if size(labelled.clone()) < size(here.clone()) => {
                 labelled.flatten().copied().collect()
             }
@@ -80,7 +82,7 @@ impl Engine {
             (None, Some(labelled)) => labelled.flatten().copied().collect(),
             (None, None) => self.endpoints.classes.iter().map(|(class, _)| class).collect(),
         };
-        let mut classes: Few = classes
+        let mut classes: Few<Id<Class>> = classes
             .into_iter()
             .filter(|class| self.sets.sets[id].holds(&self.endpoints.classes[*class], &self.endpoints))
             .collect();
@@ -92,7 +94,7 @@ impl Engine {
     }
 
     /// The namespaces that a set can be of, where it says so: those with the one name, or with a label.
-    fn namespaces_of(&self, namespaces: &Namespaces) -> Option<Few> {
+    fn namespaces_of(&self, namespaces: &Namespaces) -> Option<Few<Id<NamespaceEntry>>> {
         match namespaces {
             Namespaces::Named(name) => Some(self.endpoints.namespace(name).into_iter().collect()),
             Namespaces::Matching(selector) => {
@@ -104,7 +106,7 @@ impl Engine {
     }
 
     /// A class is in a set.
-    pub(crate) fn admit(&mut self, set: SetId, class: u32) {
+    pub(crate) fn admit(&mut self, set: SetId, class: Id<Class>) {
         let classes = &mut self.sets.sets[set].classes;
         classes.push(class);
         let place = number(classes.len() - 1);
@@ -117,7 +119,7 @@ impl Engine {
     }
 
     /// A class is not in a set any more.
-    pub(crate) fn expel(&mut self, set: SetId, class: u32) {
+    pub(crate) fn expel(&mut self, set: SetId, class: Id<Class>) {
         self.split_class(set, class, -1);
         self.count_class(set, class, -1);
         let holders = &mut self.endpoints.classes[class].sets;
@@ -133,17 +135,19 @@ impl Engine {
         }
     }
 
-    fn count_class(&mut self, set: SetId, class: u32, by: i32) {
+    fn count_class(&mut self, set: SetId, class: Id<Class>, by: i32) {
         if self.sets.sets[set].applied > 0 {
             for at in 0..self.endpoints.classes[class].pods.len() {
                 let pod = self.endpoints.classes[class].pods[at];
-                self.count_member(set, self.endpoints.pods[pod].host, by);
+                if let Some(host) = self.endpoints.pods[pod].host {
+                    self.count_member(set, Location::Node(host), by);
+                }
             }
         }
     }
 
     /// Puts a pod into its class, and with it into the class's sets.
-    pub(crate) fn place_pod(&mut self, pod: u32) {
+    pub(crate) fn place_pod(&mut self, pod: Id<PodEntry>) {
         let (class, new) = self.endpoints.class_for(pod);
         if new {
             let holders = self.sets.holding(&self.endpoints.classes[class], &self.endpoints);
@@ -152,27 +156,29 @@ impl Engine {
             }
         }
         self.endpoints.join(pod, class);
-        let host = self.endpoints.pods[pod].host;
-        for at in 0..self.endpoints.classes[class].sets.len() {
-            let (set, _) = self.endpoints.classes[class].sets[at];
-            self.count_member(set, host, 1);
-        }
+        self.count_pod(pod, class, 1);
     }
 
     /// Takes a pod out of its class and its sets.
-    pub(crate) fn unplace_pod(&mut self, pod: u32) {
-        let (class, host) = (self.endpoints.pods[pod].class, self.endpoints.pods[pod].host);
-        for at in 0..self.endpoints.classes[class].sets.len() {
-            let (set, _) = self.endpoints.classes[class].sets[at];
-            self.count_member(set, host, -1);
-        }
+    pub(crate) fn unplace_pod(&mut self, pod: Id<PodEntry>) {
+        let Some(class) = self.endpoints.pods[pod].class else { return };
+        self.count_pod(pod, class, -1);
         self.endpoints.leave(pod);
         self.retire(class);
     }
 
-    fn retire(&mut self, class: u32) {
+    /// Counts a pod of a class in the sets that hold the class, at its node.
+    fn count_pod(&mut self, pod: Id<PodEntry>, class: Id<Class>, by: i32) {
+        let Some(host) = self.endpoints.pods[pod].host else { return };
+        for at in 0..self.endpoints.classes[class].sets.len() {
+            let (set, _) = self.endpoints.classes[class].sets[at];
+            self.count_member(set, Location::Node(host), by);
+        }
+    }
+
+    fn retire(&mut self, class: Id<Class>) {
         if self.endpoints.classes[class].pods.is_empty() {
-            let holders: Few = self.endpoints.classes[class].holders().collect();
+            let holders: Few<SetId> = self.endpoints.classes[class].holders().collect();
             for set in holders {
                 self.expel(set, class);
             }
@@ -182,18 +188,16 @@ impl Engine {
 
     /// Something is asked for that was not before, or is not any more: pods of these shapes fall into other classes, which are in
     /// the same sets, because none of those asks for it.
-    pub(crate) fn reclass(&mut self, shapes: &[u32]) {
+    pub(crate) fn reclass(&mut self, shapes: &[Id<Shape>]) {
         for shape in shapes {
             let Some(old) = self.endpoints.shapes.project_anew(*shape) else { continue };
             for pod in self.endpoints.shapes.shapes[*shape].pods.clone() {
-                let before = self.endpoints.pods[pod].class;
-                if !self.endpoints.is_selectable(pod) {
-                    continue;
-                }
+                // Pods that no selector finds have no class.
+                let Some(before) = self.endpoints.pods[pod].class else { continue };
                 self.endpoints.leave(pod);
                 let (class, new) = self.endpoints.class_for(pod);
                 if new {
-                    let holders: Few = self.endpoints.classes[before].holders().collect();
+                    let holders: Few<SetId> = self.endpoints.classes[before].holders().collect();
                     for set in holders {
                         self.admit(set, class);
                     }
@@ -213,7 +217,7 @@ impl Engine {
     }
 
     /// The labels of a namespace have changed: its classes are in other sets now.
-    pub(crate) fn relabelled(&mut self, namespace: u32, before: &Namespace) {
+    pub(crate) fn relabelled(&mut self, namespace: Id<NamespaceEntry>, before: &Namespace) {
         let after = &self.endpoints.namespaces[namespace].namespace;
         let sets = self.sets.minding(&before.labels, &after.labels);
         if sets.is_empty() && self.relatives.len() == 0 {
@@ -237,6 +241,6 @@ impl Engine {
     }
 }
 
-fn size<'c>(lists: impl Iterator<Item = &'c [u32]>) -> usize {
-    lists.map(<[u32]>::len).sum()
+fn size<'c>(lists: impl Iterator<Item = &'c [Id<Class>]>) -> usize {
+    lists.map(<[Id<Class>]>::len).sum()
 }

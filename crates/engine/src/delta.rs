@@ -27,14 +27,8 @@ use palisade_model::resolve::Rank;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
+pub use crate::id::{PolicyId, RuleId, SetId};
 use crate::selection::Selection;
-
-/// The number of a set. It is given again once the set is gone.
-pub type SetId = u32;
-/// The number of a rule, likewise.
-pub type RuleId = u32;
-/// The number of a policy, likewise.
-pub type PolicyId = u32;
 
 /// What one event changed.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,27 +39,27 @@ pub struct Delta {
     pub changes: Vec<Change>,
 }
 
-/// One step.
+/// One change of a view.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// A policy is there, or its origin is another.
-    Policy(PolicyId, Arc<Origin>),
-    /// A set is there, with these members.
-    Set(SetId, Arc<Selection>, Vec<Arc<Member>>),
-    /// A rule is there. Whatever it names has come before.
-    Rule(RuleId, Arc<Rule>),
-    /// A node needs a set now.
-    Need(Need),
-    /// Members come and go, all of these at once.
-    Move(Vec<Moved>),
-    /// A node does not need a set any more.
-    NoNeed(Need),
-    /// A rule is gone.
-    NoRule(RuleId),
-    /// A set is gone, and no rule names it any more.
-    NoSet(SetId),
-    /// A policy is gone, and no rule is of it any more.
-    NoPolicy(PolicyId),
+    /// A policy was added, or its origin changed.
+    PolicyApplied(PolicyId, Arc<Origin>),
+    /// A set was added, with these members.
+    SetAdded(SetId, Arc<Selection>, Vec<Arc<Member>>),
+    /// A rule was added. Its policy and the sets that it names were added before it.
+    RuleAdded(RuleId, Arc<CompiledRule>),
+    /// A node needs a set from now on.
+    NeedAdded(Need),
+    /// Members join and leave sets, all of these at once.
+    MembersMoved(Vec<Moved>),
+    /// A node needs a set no longer.
+    NeedRemoved(Need),
+    /// A rule was removed.
+    RuleRemoved(RuleId),
+    /// A set was removed, after the rules that named it.
+    SetRemoved(SetId),
+    /// A policy was removed, after its rules.
+    PolicyRemoved(PolicyId),
 }
 
 /// Where rules come from.
@@ -138,7 +132,7 @@ pub type Members = SmallVec<[Arc<Member>; 1]>;
 
 /// One row of the pipeline.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rule {
+pub struct CompiledRule {
     /// The policy it comes from.
     pub policy: PolicyId,
     /// Its place among the policy's rules of its direction ([`Origin::rule`]); none for an isolation.
@@ -208,7 +202,7 @@ pub enum Part {
 
 impl Origin {
     /// Where a rule comes from; none for an isolation.
-    pub fn rule(&self, rule: &Rule) -> Option<&RuleOrigin> {
+    pub fn rule(&self, rule: &CompiledRule) -> Option<&RuleOrigin> {
         let mut own = self.rules.iter().filter(|origin| rule.directions.contains(origin.direction));
         own.nth(rule.rule? as usize)
     }

@@ -12,41 +12,41 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use crate::arena::Arena;
-use crate::delta::{Member, MemberKind, SetId};
+use crate::delta::{Member, MemberKind};
+use crate::hosts::HostId;
+use crate::id::{Id, SetId};
 use crate::namespaces::NamespaceEntry;
-use crate::shapes::{Few, Kind, Shapes};
+use crate::shapes::{Few, Kind, KindEntry, Shape, Shapes};
 use crate::table::{Index, Map, Table};
-
-/// Nobody's number.
-pub(crate) const NONE: u32 = u32::MAX;
 
 /// Pods, namespaces and classes.
 #[derive(Debug, Default)]
 pub(crate) struct Endpoints {
     pub(crate) pods: Arena<PodEntry>,
     /// By namespace, name and variant.
-    pod_by_name: Table,
+    pod_by_name: Table<Id<PodEntry>>,
     pub(crate) namespaces: Arena<NamespaceEntry>,
-    pub(crate) namespace_by_name: Map<SmolStr, u32>,
-    pub(crate) namespace_by_label: Index,
+    pub(crate) namespace_by_name: Map<SmolStr, Id<NamespaceEntry>>,
+    pub(crate) namespace_by_label: Index<Id<NamespaceEntry>>,
     pub(crate) shapes: Shapes,
     pub(crate) classes: Arena<Class>,
     /// By namespace and kind.
-    class_by_content: Map<(u32, u32), u32>,
+    class_by_content: Map<(Id<NamespaceEntry>, Id<KindEntry>), Id<Class>>,
 }
 
 /// A pod, with what is not in its shape.
 #[derive(Debug)]
 pub(crate) struct PodEntry {
     pub(crate) member: Arc<Member>,
-    pub(crate) namespace: u32,
-    shape: u32,
+    pub(crate) namespace: Id<NamespaceEntry>,
+    shape: Id<Shape>,
     place_in_shape: u32,
-    /// Its class, and its place there. Pods that no selector finds have none, and a place among the others.
-    pub(crate) class: u32,
+    /// Its class; `None` for pods that no selector finds.
+    pub(crate) class: Option<Id<Class>>,
+    /// Its index in the class, or among [`NamespaceEntry::others`].
     place_in_class: u32,
-    /// The node it runs on, by number.
-    pub(crate) host: u32,
+    /// The node it runs on, once it is scheduled.
+    pub(crate) host: Option<HostId>,
     host_addresses: Box<[IpAddr]>,
     pub(crate) host_network: bool,
     pub(crate) terminated: bool,
@@ -56,9 +56,9 @@ pub(crate) struct PodEntry {
 /// Pods that no rule tells apart.
 #[derive(Debug)]
 pub(crate) struct Class {
-    pub(crate) namespace: u32,
-    pub(crate) kind: u32,
-    pub(crate) pods: Few,
+    pub(crate) namespace: Id<NamespaceEntry>,
+    pub(crate) kind: Id<KindEntry>,
+    pub(crate) pods: Few<Id<PodEntry>>,
     /// The sets that hold it, sorted, and its place in each.
     pub(crate) sets: Holders,
     place_in_namespace: u32,
@@ -93,29 +93,28 @@ impl Endpoints {
             && self.shapes.is_empty()
     }
 
-    pub(crate) fn namespace_of(&self, pod: u32) -> &Namespace {
+    pub(crate) fn namespace_of(&self, pod: Id<PodEntry>) -> &Namespace {
         &self.namespaces[self.pods[pod].namespace].namespace
     }
 
-    pub(crate) fn class_of(&self, pod: u32) -> Option<&Class> {
-        let class = self.pods[pod].class;
-        (class != NONE).then(|| &self.classes[class])
+    pub(crate) fn class_of(&self, pod: Id<PodEntry>) -> Option<&Class> {
+        self.pods[pod].class.map(|class| &self.classes[class])
     }
 
-    /// The same for a place that may be nobody's.
-    pub(crate) fn class_at(&self, pod: u32) -> Option<&Class> {
-        self.pods.get(pod).and_then(|_| self.class_of(pod))
+    /// Returns the class of a pod that may not be there.
+    pub(crate) fn class_at(&self, pod: Id<PodEntry>) -> Option<&Class> {
+        self.pods.get(pod)?.class.map(|class| &self.classes[class])
     }
 
     pub(crate) fn kind(&self, class: &Class) -> &Kind {
         &self.shapes.kinds[class.kind].kind
     }
 
-    pub(crate) fn labels(&self, pod: u32) -> &Labels {
+    pub(crate) fn labels(&self, pod: Id<PodEntry>) -> &Labels {
         &self.shapes.shapes[self.pods[pod].shape].labels
     }
 
-    pub(crate) fn facts(&self, pod: u32) -> PodFacts<'_> {
+    pub(crate) fn facts(&self, pod: Id<PodEntry>) -> PodFacts<'_> {
         let entry = &self.pods[pod];
         let shape = &self.shapes.shapes[entry.shape];
         PodFacts {
@@ -128,7 +127,7 @@ impl Endpoints {
         }
     }
 
-    pub(crate) fn find(&self, namespace: &str, name: &str, variant: Option<&str>) -> Option<u32> {
+    pub(crate) fn find(&self, namespace: &str, name: &str, variant: Option<&str>) -> Option<Id<PodEntry>> {
         let hash = self.pod_by_name.hash(&(namespace, name, variant));
         self.pod_by_name.find(hash, |at| {
             let member = &self.pods[at].member;
@@ -137,7 +136,7 @@ impl Endpoints {
     }
 
     /// Puts a new pod in its place, without a class yet. Whether its namespace is new.
-    pub(crate) fn insert(&mut self, pod: &Pod, host: u32) -> (u32, bool) {
+    pub(crate) fn insert(&mut self, pod: &Pod, host: Option<HostId>) -> (Id<PodEntry>, bool) {
         let (namespace, new) = self.namespace_or_new(&pod.namespace);
         self.namespaces[namespace].pods += 1;
         let member = Arc::new(Member::from(pod));
@@ -148,8 +147,8 @@ impl Endpoints {
             namespace,
             shape,
             place_in_shape: number(self.shapes.shapes[shape].pods.len()),
-            class: NONE,
-            place_in_class: NONE,
+            class: None,
+            place_in_class: 0,
             host,
             host_addresses: pod.host_addresses.as_slice().into(),
             host_network: pod.host_network,
@@ -167,14 +166,14 @@ impl Endpoints {
     }
 
     /// A pod is not found by its name any more: it is about to go.
-    pub(crate) fn hide(&mut self, pod: u32) {
+    pub(crate) fn hide(&mut self, pod: Id<PodEntry>) {
         let member = &self.pods[pod].member;
         let hash = self.pod_by_name.hash(&(&*member.namespace, &*member.name, member.variant()));
         self.pod_by_name.remove(hash, pod);
     }
 
     /// Removes a pod that is hidden and has left its class. Its namespace may be gone with it.
-    pub(crate) fn remove(&mut self, pod: u32) -> Option<Namespace> {
+    pub(crate) fn remove(&mut self, pod: Id<PodEntry>) -> Option<Namespace> {
         let entry = self.pods.remove(pod);
         let pods = &mut self.shapes.shapes[entry.shape].pods;
         pods.swap_remove(entry.place_in_shape as usize);
@@ -196,7 +195,7 @@ impl Endpoints {
     }
 
     /// Whether a pod is as it was.
-    pub(crate) fn is_same(&self, at: u32, pod: &Pod) -> bool {
+    pub(crate) fn is_same(&self, at: Id<PodEntry>, pod: &Pod) -> bool {
         let entry = &self.pods[at];
         let shape = &self.shapes.shapes[entry.shape];
         entry.member.addresses.as_slice() == pod.addresses
@@ -209,20 +208,20 @@ impl Endpoints {
     }
 
     /// All pods of a namespace.
-    pub(crate) fn pods_in(&self, namespace: u32) -> impl Iterator<Item = u32> {
+    pub(crate) fn pods_in(&self, namespace: Id<NamespaceEntry>) -> impl Iterator<Item = Id<PodEntry>> {
         let entry = &self.namespaces[namespace];
         let found = entry.classes.iter().flat_map(|class| &self.classes[*class].pods);
         found.chain(&entry.others).copied()
     }
 
     /// Whether selectors find it.
-    pub(crate) fn is_selectable(&self, pod: u32) -> bool {
+    pub(crate) fn is_selectable(&self, pod: Id<PodEntry>) -> bool {
         let entry = &self.pods[pod];
         !entry.host_network && !entry.terminated
     }
 
     /// The class that a pod belongs to, and whether it is new. The pod is not in it yet.
-    pub(crate) fn class_for(&mut self, pod: u32) -> (u32, bool) {
+    pub(crate) fn class_for(&mut self, pod: Id<PodEntry>) -> (Id<Class>, bool) {
         let entry = &self.pods[pod];
         let (namespace, kind) = (entry.namespace, self.shapes.shapes[entry.shape].kind);
         if let Some(class) = self.class_by_content.get(&(namespace, kind)) {
@@ -243,19 +242,19 @@ impl Endpoints {
     }
 
     /// Puts a pod into a class.
-    pub(crate) fn join(&mut self, pod: u32, class: u32) {
+    pub(crate) fn join(&mut self, pod: Id<PodEntry>, class: Id<Class>) {
         let pods = &mut self.classes[class].pods;
         pods.push(pod);
         let place = number(pods.len() - 1);
         let entry = &mut self.pods[pod];
-        (entry.class, entry.place_in_class) = (class, place);
+        (entry.class, entry.place_in_class) = (Some(class), place);
     }
 
     /// Takes a pod out of its class. The class stays until [`Endpoints::forget`] is told.
-    pub(crate) fn leave(&mut self, pod: u32) {
+    pub(crate) fn leave(&mut self, pod: Id<PodEntry>) {
         let entry = &mut self.pods[pod];
-        let (class, place) = (entry.class, entry.place_in_class);
-        (entry.class, entry.place_in_class) = (NONE, NONE);
+        let place = entry.place_in_class;
+        let Some(class) = entry.class.take() else { return };
         let pods = &mut self.classes[class].pods;
         pods.swap_remove(place as usize);
         if let Some(moved) = pods.get(place as usize).copied() {
@@ -264,7 +263,7 @@ impl Endpoints {
     }
 
     /// Removes a class that has no pods any more; its sets have been told.
-    pub(crate) fn forget(&mut self, class: u32) {
+    pub(crate) fn forget(&mut self, class: Id<Class>) {
         let gone = self.classes.remove(class);
         self.class_by_content.remove(&(gone.namespace, gone.kind));
         let siblings = &mut self.namespaces[gone.namespace].classes;
@@ -281,7 +280,10 @@ impl Endpoints {
 }
 
 /// A length as a number: nothing here is longer than there are numbers for it.
-#[expect(clippy::cast_possible_truncation, reason = "four thousand million objects fit in no memory")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "indices are 32 bits: more objects than that fit in no memory"
+)]
 pub(crate) fn number(length: usize) -> u32 {
     length as u32
 }

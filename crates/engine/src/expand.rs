@@ -14,10 +14,11 @@ use palisade_model::ranges::Ranges;
 use palisade_model::resolve::{self, ResolvedPeer, ResolvedPeers, ResolvedSubject};
 
 use crate::Engine;
-use crate::delta::SetId;
+use crate::id::{Id, RuleId, SetId};
 use crate::policies::Referenced;
-use crate::ports::Where;
-use crate::rows::{PeerSets, Row};
+use crate::ports::{User, Where};
+use crate::relative::Relative;
+use crate::rows::{Pattern, PeerSets, Row};
 use crate::selection::{Content, Wanted};
 use crate::shapes::Few;
 
@@ -25,7 +26,7 @@ use crate::shapes::Few;
 #[derive(Debug, Default)]
 pub(crate) struct Made {
     /// Rows that are there as long as the policy says the same.
-    pub(crate) rows: Few,
+    pub(crate) rows: Few<RuleId>,
     /// What makes more rows, as ports and namespaces come and go.
     pub(crate) more: Option<Box<More>>,
 }
@@ -33,17 +34,17 @@ pub(crate) struct Made {
 /// What makes rows.
 #[derive(Debug, Default)]
 pub(crate) struct More {
-    pub(crate) ports: Vec<u32>,
-    pub(crate) relatives: Vec<u32>,
+    pub(crate) ports: Vec<Id<User>>,
+    pub(crate) relatives: Vec<Id<Relative>>,
 }
 
 impl Engine {
     /// Makes the rows of a rule after a pattern. The sets of its subjects may be known already.
     pub(crate) fn make(
         &mut self,
-        row: &Row,
+        pattern: Pattern,
         subjects: &[Subject],
-        known: Option<Few>,
+        known: Option<Few<SetId>>,
         peers: &ResolvedPeers<'_>,
         names: &Referenced,
         made: &mut Made,
@@ -55,15 +56,15 @@ impl Engine {
             && let Some(known) = known
         {
             for subject in known {
-                self.make_rows(Row { subject, peers: fixed.clone(), ..row.clone() }, made);
+                self.make_rows(pattern.row(subject, fixed.clone()), made);
             }
             return;
         }
         for subject in resolve::subjects(subjects, &names) {
             match subject {
                 ResolvedSubject::Pods(set) if !relative.is_empty() => {
-                    let pattern = Row { peers: fixed.clone(), ..row.clone() };
-                    let id = self.make_relative(pattern, set.into_owned(), relative.clone());
+                    let peers = (fixed.clone(), relative.clone());
+                    let id = self.make_relative(pattern, set.into_owned(), peers);
                     made.more.get_or_insert_default().relatives.push(id);
                 }
                 other => {
@@ -73,7 +74,7 @@ impl Engine {
                         ResolvedSubject::Nodes(selector) => Wanted::Nodes(selector),
                         ResolvedSubject::Service(name) => Wanted::Service(name),
                     });
-                    self.make_rows(Row { subject, peers: fixed.clone(), ..row.clone() }, made);
+                    self.make_rows(pattern.row(subject, fixed.clone()), made);
                 }
             }
         }
@@ -84,7 +85,7 @@ impl Engine {
         if matches!(&row.peers, PeerSets::Of(none) if none.is_empty()) {
             return;
         }
-        let carried = self.policies.carried(&row);
+        let Some(carried) = self.policies.carried(&row) else { return };
         let (names, plain) = (carried.named.len(), carried.has_plain());
         for named in 0..names {
             self.make_named(&row, named, made);
@@ -103,7 +104,7 @@ impl Engine {
             return self.make_port(row, row.subject, Where::Subject, named, made);
         }
         let pods = row.peers.as_slice().iter().copied().filter(|set| is_pods(self, *set));
-        let pods: Few = if row.directions.egress { pods.collect() } else { Few::new() };
+        let pods: Few<SetId> = if row.directions.egress { pods.collect() } else { Few::new() };
         for set in &pods {
             self.make_port(
                 &Row { peers: PeerSets::One(*set), ..row.clone() },
@@ -147,7 +148,7 @@ impl Engine {
     }
 
     /// Returns the sets of the pods among subjects.
-    pub(crate) fn pod_subjects(&mut self, subjects: &[ResolvedSubject<'_>]) -> Few {
+    pub(crate) fn pod_subjects(&mut self, subjects: &[ResolvedSubject<'_>]) -> Few<SetId> {
         let pods = subjects.iter().filter_map(|subject| match subject {
             ResolvedSubject::Pods(set) => Some(set),
             ResolvedSubject::Nodes(_) | ResolvedSubject::Service(_) => None,
@@ -160,7 +161,7 @@ impl Engine {
         if matches!(peers, ResolvedPeers::Any) {
             return (PeerSets::Any, Vec::new());
         }
-        let mut sets = Few::new();
+        let mut sets: Few<SetId> = Few::new();
         let mut relative = Vec::new();
         let mut blocks: Vec<&Block> = Vec::new();
         peers.for_each(|peer| match peer {

@@ -144,6 +144,8 @@ impl Drop for Link {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use palisade_model::cluster::Pod;
     use palisade_model::label::Labels;
     use palisade_model::label::Selector;
@@ -153,6 +155,7 @@ mod tests {
 
     use super::*;
     use crate::Engine;
+    use crate::delta::{Change, SetId};
     use palisade_model::event::{Event, Item};
 
     fn pod(name: usize) -> Event {
@@ -241,10 +244,8 @@ mod tests {
         feed.push(engine.apply(policy()));
         for name in 0..200_000 {
             feed.push(engine.apply(pod(name % 7 + name / 100_000)));
-            feed.push(Delta { epoch: 0, changes: vec![Change::NoSet(0)] });
+            feed.push(Delta { epoch: 0, changes: vec![Change::SetRemoved(SetId::new(NonZeroU32::MIN))] });
         }
         drop(feed);
     }
-
-    use crate::delta::Change;
 }

@@ -9,25 +9,32 @@ use smol_str::SmolStr;
 
 use crate::Engine;
 use crate::arena::Arena;
-use crate::delta::{Member, MemberKind, SetId};
+use crate::delta::{Member, MemberKind};
+use crate::endpoints::PodEntry;
+use crate::id::{Id, SetId};
 use crate::pending::Place;
 use crate::shapes::Few;
+use crate::spans::Location;
 use crate::table::Map;
 
 /// All nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts {
     hosts: Arena<Host>,
-    by_name: Map<SmolStr, u32>,
+    by_name: Map<SmolStr, HostId>,
 }
 
+/// Identifies a node.
+pub(crate) type HostId = Id<Host>;
+
+/// A node that is declared, or that some pod runs on.
 #[derive(Debug)]
-struct Host {
+pub(crate) struct Host {
     name: SmolStr,
     /// How many pods run there.
     pods: u32,
     /// Those of them that live in its own network.
-    network: Few,
+    network: Few<Id<PodEntry>>,
     node: Option<Declared>,
 }
 
@@ -37,7 +44,7 @@ struct Declared {
     node: Node,
     member: Arc<Member>,
     /// The sets that hold it, sorted.
-    sets: Few,
+    sets: Few<SetId>,
 }
 
 // === impl Hosts ===
@@ -48,11 +55,11 @@ impl Hosts {
     }
 
     /// A node by number, if it is declared.
-    pub(crate) fn node(&self, at: u32) -> Option<&Node> {
+    pub(crate) fn node(&self, at: HostId) -> Option<&Node> {
         Some(&self.hosts.get(at)?.node.as_ref()?.node)
     }
 
-    pub(crate) fn declared(&self, name: &str) -> Option<u32> {
+    pub(crate) fn declared(&self, name: &str) -> Option<HostId> {
         self.by_name.get(name).copied().filter(|at| self.hosts[*at].node.is_some())
     }
 
@@ -66,26 +73,26 @@ impl Hosts {
     }
 
     /// The pods in a node's own network.
-    pub(crate) fn pods_of(&mut self, at: u32) -> &mut Few {
+    pub(crate) fn pods_of(&mut self, at: HostId) -> &mut Few<Id<PodEntry>> {
         &mut self.hosts[at].network
     }
 
-    pub(crate) fn name(&self, at: u32) -> Option<&SmolStr> {
+    pub(crate) fn name(&self, at: HostId) -> Option<&SmolStr> {
         self.hosts.get(at).map(|host| &host.name)
     }
 
     /// The sets that hold a node.
-    pub(crate) fn sets(&self, at: u32) -> &[SetId] {
+    pub(crate) fn sets(&self, at: HostId) -> &[SetId] {
         let declared = self.hosts.get(at).and_then(|host| host.node.as_ref());
         declared.map(|declared| declared.sets.as_slice()).unwrap_or_default()
     }
 
-    pub(crate) fn member(&self, at: u32) -> Option<&Arc<Member>> {
+    pub(crate) fn member(&self, at: HostId) -> Option<&Arc<Member>> {
         Some(&self.hosts.get(at)?.node.as_ref()?.member)
     }
 
     /// The nodes that a set holds.
-    pub(crate) fn holding(&self, set: SetId) -> impl Iterator<Item = u32> {
+    pub(crate) fn holding(&self, set: SetId) -> impl Iterator<Item = HostId> {
         let holds =
             move |host: &Host| host.node.as_ref().is_some_and(|node| node.sets.binary_search(&set).is_ok());
         self.hosts.iter().filter(move |(_, host)| holds(host)).map(|(at, _)| at)
@@ -93,7 +100,7 @@ impl Hosts {
 
     /// A new set selects nodes.
     pub(crate) fn select(&mut self, set: SetId, selector: &Selector) {
-        let ids: Vec<u32> = self.hosts.iter().map(|(at, _)| at).collect();
+        let ids: Vec<HostId> = self.hosts.iter().map(|(at, _)| at).collect();
         for at in ids {
             if let Some(node) = &mut self.hosts[at].node
                 && selector.matches(&node.node.labels)
@@ -106,7 +113,7 @@ impl Hosts {
 
     /// A set is gone.
     pub(crate) fn unselect(&mut self, set: SetId) {
-        let ids: Vec<u32> = self.holding(set).collect();
+        let ids: Vec<HostId> = self.holding(set).collect();
         for at in ids {
             if let Some(node) = &mut self.hosts[at].node {
                 node.sets.retain(|other| *other != set);
@@ -114,7 +121,7 @@ impl Hosts {
         }
     }
 
-    fn found_or_new(&mut self, name: &SmolStr) -> u32 {
+    fn found_or_new(&mut self, name: &SmolStr) -> HostId {
         if let Some(at) = self.by_name.get(name) {
             return *at;
         }
@@ -124,19 +131,19 @@ impl Hosts {
     }
 
     /// A pod runs on a node.
-    pub(crate) fn start_pod(&mut self, name: &SmolStr) -> u32 {
+    pub(crate) fn start_pod(&mut self, name: &SmolStr) -> HostId {
         let at = self.found_or_new(name);
         self.hosts[at].pods += 1;
         at
     }
 
     /// It does not any more.
-    pub(crate) fn stop_pod(&mut self, at: u32) {
+    pub(crate) fn stop_pod(&mut self, at: HostId) {
         self.hosts[at].pods -= 1;
     }
 
     /// Forgets a node that is not declared and has no pods.
-    pub(crate) fn forget(&mut self, at: u32) {
+    pub(crate) fn forget(&mut self, at: HostId) {
         let idle = self.hosts.get(at).is_some_and(|host| host.pods == 0 && host.node.is_none());
         if idle {
             let gone = self.hosts.remove(at);
@@ -163,7 +170,7 @@ impl Engine {
             let holds = |set: &&SetId| {
                 self.sets.sets[**set].selects_nodes().is_some_and(|selector| selector.matches(&node.labels))
             };
-            let mut sets: Few = self.sets.of_nodes.iter().filter(holds).copied().collect();
+            let mut sets: Few<SetId> = self.sets.of_nodes.iter().filter(holds).copied().collect();
             sets.sort_unstable();
             Declared { member: Arc::new(Member::from(&node)), node, sets }
         });
@@ -171,10 +178,10 @@ impl Engine {
         self.pending.touch(before.map(|declared| (declared.member, declared.sets)), Place::Host(at));
         self.hosts.hosts[at].node = after;
         for set in old.iter().filter(|set| !new.contains(set)) {
-            self.count_member(*set, at, -1);
+            self.count_member(*set, Location::Node(at), -1);
         }
         for set in new.iter().filter(|set| !old.contains(set)) {
-            self.count_member(*set, at, 1);
+            self.count_member(*set, Location::Node(at), 1);
         }
         for pod in &pods {
             self.say_pod(*pod, true);

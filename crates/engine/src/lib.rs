@@ -38,6 +38,7 @@ mod expand;
 pub mod feed;
 mod groups;
 mod hosts;
+mod id;
 mod names;
 mod namespaces;
 mod parts;
@@ -65,10 +66,10 @@ use smol_str::SmolStr;
 
 pub use self::delta::{Change, Delta};
 
-use self::delta::RuleId;
-use self::endpoints::{Endpoints, number};
+use self::endpoints::Endpoints;
 use self::groups::Groups;
 use self::hosts::Hosts;
+use self::id::{ArenaIndex, Id, RuleId};
 use self::names::Names;
 use self::pending::Pending;
 use self::policies::Policies;
@@ -105,24 +106,26 @@ pub struct Engine {
 
 impl Parties for Engine {
     fn pod(&self, at: usize) -> PodFacts<'_> {
-        let facts = self.endpoints.facts(number(at));
+        // Positions are those of a flow, which `Engine::verdict` has looked up.
+        let Some(pod) = Id::at(at) else { unreachable!("a flow names a pod that does not exist") };
+        let facts = self.endpoints.facts(pod);
         if facts.host_network && facts.node.is_none() {
-            // A pod in its node's network that does not say which one tells it by its address.
-            let node = self.hosts.with_address(&self.endpoints.pods[number(at)].member.addresses);
+            // A pod in its node's network without the node's name: its address is the node's.
+            let node = self.hosts.with_address(&self.endpoints.pods[pod].member.addresses);
             return PodFacts { node, ..facts };
         }
         facts
     }
 
     fn node(&self, at: usize) -> &Node {
-        match self.hosts.node(number(at)) {
+        match Id::at(at).and_then(|at| self.hosts.node(at)) {
             Some(node) => node,
-            // Places are either those of a flow, which `Engine::verdict` has looked for, or from `node_named` just before.
-            None => unreachable!("a flow names a node that is not there"),
+            // Positions are either those of a flow, which `Engine::verdict` has looked up, or from `node_named` just before.
+            None => unreachable!("a flow names a node that does not exist"),
         }
     }
 
     fn node_named(&self, name: &str) -> Option<usize> {
-        self.hosts.declared(name).map(|at| at as usize)
+        self.hosts.declared(name).map(ArenaIndex::position)
     }
 }

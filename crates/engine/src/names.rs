@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use palisade_model::policy::DomainName;
 use smol_str::SmolStr;
 
-use crate::delta::SetId;
+use crate::id::SetId;
 use crate::pending::Pending;
 use crate::table::References;
 

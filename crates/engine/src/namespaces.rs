@@ -4,7 +4,8 @@ use palisade_model::cluster::{NAMESPACE_NAME_LABEL, Namespace};
 use palisade_model::label::Labels;
 use smol_str::SmolStr;
 
-use crate::endpoints::Endpoints;
+use crate::endpoints::{Class, Endpoints, PodEntry};
+use crate::id::Id;
 use crate::shapes::Few;
 
 /// A namespace that is declared, or that some pod is in.
@@ -13,9 +14,9 @@ pub(crate) struct NamespaceEntry {
     pub(crate) namespace: Namespace,
     declared: bool,
     pub(crate) pods: u32,
-    pub(crate) classes: Few,
+    pub(crate) classes: Few<Id<Class>>,
     /// The pods that no selector finds.
-    pub(crate) others: Few,
+    pub(crate) others: Few<Id<PodEntry>>,
 }
 
 /// How a namespace was.
@@ -33,20 +34,20 @@ pub(crate) enum Undeclared {
     /// It is gone.
     Gone(Namespace),
     /// It is still there, and has other labels than before.
-    Bare(u32, Namespace),
+    Bare(Id<NamespaceEntry>, Namespace),
 }
 
 impl Endpoints {
-    pub(crate) fn namespace(&self, name: &str) -> Option<u32> {
+    pub(crate) fn namespace(&self, name: &str) -> Option<Id<NamespaceEntry>> {
         self.namespace_by_name.get(name).copied()
     }
 
     /// The namespaces that have a label, with that value or any, and perhaps others.
-    pub(crate) fn with_namespace_label(&self, label: (&str, Option<&str>)) -> &[u32] {
+    pub(crate) fn with_namespace_label(&self, label: (&str, Option<&str>)) -> &[Id<NamespaceEntry>] {
         self.namespace_by_label.get(&label)
     }
 
-    pub(crate) fn namespace_or_new(&mut self, name: &SmolStr) -> (u32, bool) {
+    pub(crate) fn namespace_or_new(&mut self, name: &SmolStr) -> (Id<NamespaceEntry>, bool) {
         if let Some(at) = self.namespace_by_name.get(name) {
             return (*at, false);
         }
@@ -63,7 +64,7 @@ impl Endpoints {
     }
 
     /// Declares a namespace: its place, and how it was before, if it is new or its labels have changed.
-    pub(crate) fn declare(&mut self, mut namespace: Namespace) -> (u32, Option<Before>) {
+    pub(crate) fn declare(&mut self, mut namespace: Namespace) -> (Id<NamespaceEntry>, Option<Before>) {
         let (at, new) = self.namespace_or_new(&namespace.name);
         let entry = &mut self.namespaces[at];
         entry.declared = true;
@@ -93,14 +94,14 @@ impl Endpoints {
         Some(Undeclared::Bare(at, before))
     }
 
-    fn replace_namespace(&mut self, at: u32, namespace: Namespace) -> Namespace {
+    fn replace_namespace(&mut self, at: Id<NamespaceEntry>, namespace: Namespace) -> Namespace {
         self.note_labels(at, false);
         let before = std::mem::replace(&mut self.namespaces[at].namespace, namespace);
         self.note_labels(at, true);
         before
     }
 
-    fn note_labels(&mut self, at: u32, there: bool) {
+    fn note_labels(&mut self, at: Id<NamespaceEntry>, there: bool) {
         for label in self.namespaces[at].namespace.labels.iter() {
             for label in [(label.0, Some(label.1)), (label.0, None)] {
                 if there {
@@ -112,7 +113,7 @@ impl Endpoints {
         }
     }
 
-    pub(crate) fn forget_namespace(&mut self, at: u32) -> Option<Namespace> {
+    pub(crate) fn forget_namespace(&mut self, at: Id<NamespaceEntry>) -> Option<Namespace> {
         let entry = &self.namespaces[at];
         if entry.pods > 0 || entry.declared {
             return None;

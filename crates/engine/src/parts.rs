@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::delta::{Change, Delta, Member, Members, Moved, Need, Part, PolicyId, Rule, RuleId, SetId};
+use crate::delta::{Change, CompiledRule, Delta, Member, Members, Moved, Need, Part};
+use crate::id::{PolicyId, RuleId, SetId};
 use crate::shapes::Few;
 use crate::view::{OutOfStep, View};
 
 /// What a delta took away, as it was.
 #[derive(Debug, Default)]
 struct Gone {
-    rules: BTreeMap<RuleId, Arc<Rule>>,
+    rules: BTreeMap<RuleId, Arc<CompiledRule>>,
     needs: BTreeSet<Need>,
 }
 
@@ -18,7 +19,7 @@ struct Gone {
 #[derive(Debug, Default)]
 struct Came<'a> {
     needs: BTreeSet<&'a Need>,
-    rules: BTreeMap<RuleId, &'a Arc<Rule>>,
+    rules: BTreeMap<RuleId, &'a Arc<CompiledRule>>,
     policies: Vec<PolicyId>,
     moves: Vec<&'a Moved>,
     /// The sets of which a node needs more or less; under no node those of which all do.
@@ -26,7 +27,7 @@ struct Came<'a> {
 }
 
 /// Rules by number.
-type Rules<'a> = BTreeMap<RuleId, &'a Arc<Rule>>;
+type Rules<'a> = BTreeMap<RuleId, &'a Arc<CompiledRule>>;
 
 /// How much of a set a node has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,11 +45,11 @@ impl View {
         let mut gone = Gone::default();
         for change in &delta.changes {
             match change {
-                Change::NoRule(id) => {
+                Change::RuleRemoved(id) => {
                     gone.rules.extend(self.rules.get(id).map(|rule| (*id, Arc::clone(rule))));
                 }
-                Change::NoNeed(need) => drop(gone.needs.insert(need.clone())),
-                Change::NoSet(id) => {
+                Change::NeedRemoved(need) => drop(gone.needs.insert(need.clone())),
+                Change::SetRemoved(id) => {
                     let first = Need { set: *id, part: Part::Subject, node: None };
                     let own = self.needs.range(first..).take_while(|need| need.set == *id);
                     gone.needs.extend(own.cloned());
@@ -69,22 +70,23 @@ impl View {
         for set in step.touched.iter().copied() {
             if step.before(set) == Has::Nothing && step.now(set) > Has::Nothing {
                 let content = Arc::clone(&self.sets[&set].selection);
-                changes.push(Change::Set(set, content, self.had(set, step.now(set), node)));
+                changes.push(Change::SetAdded(set, content, self.had(set, step.now(set), node)));
             }
         }
-        let mut came: Vec<(RuleId, &Arc<Rule>)> = came.into_iter().collect();
+        let mut came: Vec<(RuleId, &Arc<CompiledRule>)> = came.into_iter().collect();
         came.sort_by_key(|(_, rule)| rule.effect.turn(rule.rank));
-        changes.extend(came.iter().map(|(id, rule)| Change::Rule(*id, Arc::clone(rule))));
+        changes.extend(came.iter().map(|(id, rule)| Change::RuleAdded(*id, Arc::clone(rule))));
         let moves = step.moves();
         if !moves.is_empty() {
-            changes.push(Change::Move(moves));
+            changes.push(Change::MembersMoved(moves));
         }
-        let mut left: Vec<(&RuleId, &Arc<Rule>)> = went.iter().map(|(id, rule)| (id, *rule)).collect();
+        let mut left: Vec<(&RuleId, &Arc<CompiledRule>)> =
+            went.iter().map(|(id, rule)| (id, *rule)).collect();
         left.sort_by_key(|(_, rule)| rule.effect.turn(rule.rank));
-        changes.extend(left.iter().rev().map(|(id, _)| Change::NoRule(**id)));
+        changes.extend(left.iter().rev().map(|(id, _)| Change::RuleRemoved(**id)));
         for set in step.touched.iter().copied() {
             if step.before(set) > Has::Nothing && step.now(set) == Has::Nothing {
-                changes.push(Change::NoSet(set));
+                changes.push(Change::SetRemoved(set));
             }
         }
         changes.extend(step.policies_gone(&went));
@@ -113,10 +115,10 @@ impl<'a> Came<'a> {
         let mut came = Came::default();
         for change in &delta.changes {
             match change {
-                Change::Need(need) => drop(came.needs.insert(need)),
-                Change::Rule(id, rule) => drop(came.rules.insert(*id, rule)),
-                Change::Policy(id, _) => came.policies.push(*id),
-                Change::Move(moves) => came.moves.extend(moves),
+                Change::NeedAdded(need) => drop(came.needs.insert(need)),
+                Change::RuleAdded(id, rule) => drop(came.rules.insert(*id, rule)),
+                Change::PolicyApplied(id, _) => came.policies.push(*id),
+                Change::MembersMoved(moves) => came.moves.extend(moves),
                 _ => {}
             }
         }
@@ -207,7 +209,7 @@ impl<'a> Step<'a> {
         policies.extend(self.came.policies.iter().copied().filter(|id| self.has_rules(*id)));
         policies
             .into_iter()
-            .filter_map(|id| Some(Change::Policy(id, Arc::clone(self.view.policies.get(&id)?))))
+            .filter_map(|id| Some(Change::PolicyApplied(id, Arc::clone(self.view.policies.get(&id)?))))
     }
 
     /// Policies that the node has no rules of any more.
@@ -218,7 +220,7 @@ impl<'a> Step<'a> {
                 policies.insert(rule.policy);
             }
         }
-        policies.into_iter().map(Change::NoPolicy)
+        policies.into_iter().map(Change::PolicyRemoved)
     }
 
     fn has_rules(&self, policy: PolicyId) -> bool {
@@ -245,7 +247,7 @@ impl<'a> Step<'a> {
                 continue;
             }
             for member in &moved.members {
-                let sets = |sets: &[SetId], has: &dyn Fn(SetId) -> Has| -> Few {
+                let sets = |sets: &[SetId], has: &dyn Fn(SetId) -> Has| -> Few<SetId> {
                     let own = sets.iter().copied().filter(keeps);
                     own.filter(|set| is_had(member, has(*set), self.node)).collect()
                 };
@@ -267,7 +269,7 @@ impl<'a> Step<'a> {
             let others: Members =
                 all.filter(|member| !member.is_on(self.node) && !joined.contains(member)).collect();
             if !others.is_empty() {
-                let own: Few = [set].into_iter().collect();
+                let own: Few<SetId> = [set].into_iter().collect();
                 moves.push(match now {
                     Has::All => Moved { members: others, joined: own, left: Few::new() },
                     _ => Moved { members: others, joined: Few::new(), left: own },

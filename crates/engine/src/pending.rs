@@ -11,12 +11,15 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use crate::Engine;
-use crate::delta::{Change, Delta, Member, MemberKind, Members, Moved, Need, Part, PolicyId, RuleId, SetId};
-use crate::endpoints::Endpoints;
+use crate::delta::{Change, Delta, Member, MemberKind, Members, Moved, Need, Part};
+use crate::endpoints::{Class, Endpoints, PodEntry};
+use crate::hosts::HostId;
+use crate::id::{Id, PolicyId, RuleId, SetId};
 use crate::rows::Row;
 use crate::selection::Content;
+use crate::services::ServiceEntry;
 use crate::shapes::Few;
-use crate::spans::EVERYWHERE;
+use crate::spans::Location;
 
 /// What an event has changed so far.
 #[derive(Debug, Default)]
@@ -34,16 +37,16 @@ pub(crate) struct Pending {
     touched: Vec<Touched>,
     addresses: BTreeMap<IpAddr, BTreeMap<SetId, i32>>,
     needs: Vec<Needed>,
-    pub(crate) idle_hosts: Vec<u32>,
+    pub(crate) idle_hosts: Vec<HostId>,
 }
 
 /// A set, what of it, a node, and whether it needs that now (1) or not any more (-1).
-type Needed = (SetId, Part, u32, i32);
+type Needed = (SetId, Part, Location, i32);
 
 /// Somebody who may be in other sets than before.
 #[derive(Debug)]
 struct Touched {
-    before: Option<(Members, Few)>,
+    before: Option<(Members, Few<SetId>)>,
     now: Place,
 }
 
@@ -51,13 +54,13 @@ struct Touched {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     /// A pod.
-    Pod(u32),
+    Pod(Id<PodEntry>),
     /// All pods of a class.
-    Class(u32),
+    Class(Id<Class>),
     /// A node.
-    Host(u32),
+    Host(HostId),
     /// A service.
-    Service(u32),
+    Service(Id<ServiceEntry>),
     /// Gone.
     Nowhere,
 }
@@ -66,13 +69,13 @@ pub(crate) enum Place {
 
 impl Pending {
     /// Notes how somebody was.
-    pub(crate) fn touch(&mut self, before: Option<(Arc<Member>, Few)>, now: Place) {
+    pub(crate) fn touch(&mut self, before: Option<(Arc<Member>, Few<SetId>)>, now: Place) {
         let before = before.map(|(member, sets)| (Members::from_buf([member]), sets));
         self.touched.push(Touched { before, now });
     }
 
     /// Notes how the pods of a class were.
-    pub(crate) fn touch_class(&mut self, endpoints: &Endpoints, class: u32) {
+    pub(crate) fn touch_class(&mut self, endpoints: &Endpoints, class: Id<Class>) {
         let found = &endpoints.classes[class];
         let members = found.pods.iter().map(|pod| Arc::clone(&endpoints.pods[*pod].member)).collect();
         self.touched
@@ -118,8 +121,8 @@ impl Pending {
         *self.addresses.entry(address).or_default().entry(set).or_insert(0) += by;
     }
 
-    pub(crate) fn need(&mut self, set: SetId, part: Part, host: u32, by: i32) {
-        self.needs.push((set, part, host, by));
+    pub(crate) fn need(&mut self, set: SetId, part: Part, location: Location, by: i32) {
+        self.needs.push((set, part, location, by));
     }
 }
 
@@ -129,7 +132,7 @@ impl Engine {
         if self.pending.is_quiet() {
             let moved = self.moved();
             self.pending.touched.clear();
-            let changes = if moved.is_empty() { Vec::new() } else { vec![Change::Move(moved)] };
+            let changes = if moved.is_empty() { Vec::new() } else { vec![Change::MembersMoved(moved)] };
             self.epoch += u64::from(!changes.is_empty());
             return Delta { epoch: self.epoch, changes };
         }
@@ -169,7 +172,7 @@ impl Engine {
             + pending.gone.len();
         let mut changes = Vec::with_capacity(most);
         for policy in &pending.policies {
-            changes.push(Change::Policy(*policy, Arc::clone(self.policies.origin(*policy))));
+            changes.push(Change::PolicyApplied(*policy, Arc::clone(self.policies.origin(*policy))));
         }
         if !pending.sets.is_empty() {
             let mut moving: SmallVec<[Place; 2]> =
@@ -178,27 +181,26 @@ impl Engine {
             for (set, was_seen) in &pending.sets {
                 if !was_seen && self.sets.sets[*set].seen > 0 {
                     let selection = Arc::clone(&self.sets.sets[*set].selection);
-                    changes.push(Change::Set(*set, selection, self.members(*set, &moving)));
+                    changes.push(Change::SetAdded(*set, selection, self.members(*set, &moving)));
                 }
             }
         }
         for row in &pending.rows {
-            changes.push(Change::Rule(*row, Arc::new(self.rule_of(*row))));
+            changes.push(Change::RuleAdded(*row, Arc::new(self.rule_of(*row))));
         }
-        let need =
-            |(set, part, host, _): &Needed| Need { set: *set, part: *part, node: self.node_name(*host) };
-        changes.extend(pending.needs.iter().filter(|(.., by)| *by > 0).map(need).map(Change::Need));
+        let need = |(set, part, at, _): &Needed| Need { set: *set, part: *part, node: self.node_name(*at) };
+        changes.extend(pending.needs.iter().filter(|(.., by)| *by > 0).map(need).map(Change::NeedAdded));
         if !moved.is_empty() {
-            changes.push(Change::Move(moved));
+            changes.push(Change::MembersMoved(moved));
         }
-        changes.extend(pending.needs.iter().filter(|(.., by)| *by < 0).map(need).map(Change::NoNeed));
-        changes.extend(removed.iter().rev().map(|row| Change::NoRule(*row)));
+        changes.extend(pending.needs.iter().filter(|(.., by)| *by < 0).map(need).map(Change::NeedRemoved));
+        changes.extend(removed.iter().rev().map(|row| Change::RuleRemoved(*row)));
         for (set, was_seen) in &pending.sets {
             if *was_seen && self.sets.sets[*set].seen == 0 {
-                changes.push(Change::NoSet(*set));
+                changes.push(Change::SetRemoved(*set));
             }
         }
-        changes.extend(pending.gone.iter().map(|policy| Change::NoPolicy(*policy)));
+        changes.extend(pending.gone.iter().map(|policy| Change::PolicyRemoved(*policy)));
         changes
     }
 
@@ -279,7 +281,7 @@ impl Engine {
             }
             let members = self.members_at(touched.now);
             if old == members.as_slice() {
-                let difference = |all: &Few, without: &Few| -> Few {
+                let difference = |all: &Few<SetId>, without: &Few<SetId>| -> Few<SetId> {
                     all.iter().copied().filter(|set| without.binary_search(set).is_err()).collect()
                 };
                 let (joined, left) = (difference(&joined, &before), difference(&before, &joined));
@@ -315,7 +317,7 @@ impl Engine {
     }
 
     /// The sets that hold whoever is at a place, sorted.
-    fn sets_at(&self, place: Place) -> Few {
+    fn sets_at(&self, place: Place) -> Few<SetId> {
         match place {
             Place::Pod(pod) => {
                 let class = self.endpoints.class_of(pod);
@@ -342,9 +344,12 @@ impl Engine {
         needs.retain(|(set, _, _, by)| *by != 0 && self.sets.sets[*set].seen > 0);
     }
 
-    /// A node by name; none stands for all of them.
-    pub(crate) fn node_name(&self, host: u32) -> Option<SmolStr> {
-        (host != EVERYWHERE).then(|| self.hosts.name(host).cloned().unwrap_or_default())
+    /// Returns the node's name; `None` stands for all of them.
+    pub(crate) fn node_name(&self, location: Location) -> Option<SmolStr> {
+        match location {
+            Location::Node(host) => Some(self.hosts.name(host).cloned().unwrap_or_default()),
+            Location::Everywhere => None,
+        }
     }
 
     /// Numbers that the event took out of use may be given again from now on.

@@ -19,10 +19,10 @@ use smol_str::SmolStr;
 use crate::Engine;
 use crate::arena::Arena;
 use crate::carried::Carried;
-use crate::delta::{self, Directions, Origin, PolicyId, RuleEffect, RuleId, RuleOrigin, SetId};
-use crate::endpoints::NONE;
+use crate::delta::{CompiledRule, Directions, Origin, RuleEffect, RuleOrigin};
 use crate::expand::Made;
-use crate::rows::{PeerSets, Row};
+use crate::id::{PolicyId, RuleId, SetId};
+use crate::rows::{Pattern, PeerSets, Row, RuleIndex};
 use crate::sets::{Counts, Sets, count};
 use crate::shapes::Few;
 use crate::table::{References as ReferenceTable, Table};
@@ -31,8 +31,8 @@ use palisade_model::event::PolicyKey;
 /// All policies.
 #[derive(Debug, Default)]
 pub(crate) struct Policies {
-    policies: Arena<Entry>,
-    by_key: Table,
+    policies: Arena<Entry, PolicyId>,
+    by_key: Table<PolicyId>,
     /// Who names a tier or a group, to be read again when that changes.
     by_tier: ReferenceTable<SmolStr, PolicyId>,
     by_group: ReferenceTable<GroupName, PolicyId>,
@@ -46,7 +46,7 @@ struct Entry {
     rules: [Box<[Carried]>; 2],
     made: Made,
     /// The sets it applies to, and by how many rows.
-    subjects: Counts,
+    subjects: Counts<SetId>,
     /// As it was written, if it has to be read again.
     source: Option<Arc<Policy>>,
 }
@@ -80,9 +80,16 @@ impl Policies {
         self.policies.len()
     }
 
-    /// What a row carries that is no isolation.
-    pub(crate) fn carried(&self, row: &Row) -> &Carried {
-        &self.policies[row.policy].rules[usize::from(row.directions.ingress)][row.rule as usize]
+    /// Returns what the rule of a row carries; `None` for an isolation.
+    #[inline]
+    pub(crate) fn carried(&self, row: &Row) -> Option<&Carried> {
+        Some(self.carried_by(row.policy, row.directions, row.rule?))
+    }
+
+    /// Returns what a rule carries.
+    #[inline]
+    pub(crate) fn carried_by(&self, policy: PolicyId, directions: Directions, rule: RuleIndex) -> &Carried {
+        &self.policies[policy].rules[usize::from(directions.ingress)][rule.get() as usize]
     }
 
     /// A row of a policy applies to a set, or does not any more.
@@ -217,7 +224,7 @@ impl Engine {
         }
         self.policies.policies[id].rules = carried.map(Vec::into_boxed_slice);
         // A policy's isolations and rules mostly apply to the same pods: they are looked up once.
-        let mut last: Option<(&Arc<[Subject]>, Few)> = None;
+        let mut last: Option<(&Arc<[Subject]>, Few<SetId>)> = None;
         let mut isolated: SmallVec<[(SetId, Directions); 2]> = SmallVec::new();
         // Only the NetworkPolicy stage isolates.
         for isolation in policy.isolations.iter().filter(|_| rank.stage == Stage::NetworkPolicy) {
@@ -234,19 +241,9 @@ impl Engine {
             last = Some((&isolation.subjects, sets));
         }
         for (subject, directions) in isolated {
-            made.rows.push(self.add_row(Row {
-                policy: id,
-                rule: NONE,
-                edition: 0,
-                subject,
-                peers: PeerSets::Any,
-                destination: NONE,
-                port: None,
-                shared: false,
-                effect: RuleEffect::Isolate,
-                directions,
-                rank,
-            }));
+            let effect = RuleEffect::Isolate;
+            let pattern = Pattern { policy: id, rule: None, edition: 0, effect, directions, rank };
+            made.rows.push(self.add_row(pattern.row(subject, PeerSets::Any)));
         }
         let mut indices = [0; 2];
         for (rule, resolved) in policy.rules.iter().zip(resolved) {
@@ -254,43 +251,38 @@ impl Engine {
             let at = *index;
             *index += 1;
             let Some(resolved) = resolved else { continue };
-            let mut row = Row {
+            let (index, directions) = (RuleIndex::new(at), Directions::from(rule.direction));
+            let pattern = Pattern {
                 policy: id,
-                rule: at,
-                edition: 0,
-                subject: NONE,
-                peers: PeerSets::Any,
-                destination: NONE,
-                port: None,
-                shared: false,
+                rule: Some(index),
+                edition: self.policies.carried_by(id, directions, index).edition(),
                 effect: RuleEffect::Decide(resolved.effect),
-                directions: rule.direction.into(),
+                directions,
                 rank: resolved.rank,
             };
-            row.edition = self.policies.carried(&row).edition();
             let known = match &last {
                 Some((known, sets)) if Arc::ptr_eq(known, &rule.subjects) => Some(sets.clone()),
                 _ => None,
             };
-            self.make(&row, &rule.subjects, known, &resolved.peers, names, &mut made);
+            self.make(pattern, &rule.subjects, known, &resolved.peers, names, &mut made);
         }
         self.policies.policies[id].made = made;
     }
 
     /// A row as others see it.
-    pub(crate) fn rule_of(&self, id: RuleId) -> delta::Rule {
+    pub(crate) fn rule_of(&self, id: RuleId) -> CompiledRule {
         let row = &self.rows[id].row;
-        let carried = (row.rule != NONE).then(|| self.policies.carried(row));
+        let carried = self.policies.carried(row);
         let traffic = carried.map_or(TrafficMatches::Any, |carried| carried.traffic_of(row.port));
-        delta::Rule {
+        CompiledRule {
             policy: row.policy,
-            rule: (row.rule != NONE).then_some(row.rule),
+            rule: row.rule.map(RuleIndex::get),
             directions: row.directions,
             rank: row.rank,
             effect: row.effect,
             subject: row.subject,
             peers: (row.peers != PeerSets::Any).then(|| row.peers.as_slice().into()),
-            destination: (row.destination != NONE).then_some(row.destination),
+            destination: row.destination,
             traffic,
             layer7: carried.map(|carried| carried.conditions().to_vec()).unwrap_or_default(),
             log: carried.and_then(|carried| carried.log.clone()),

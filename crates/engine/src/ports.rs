@@ -11,9 +11,9 @@ use smol_str::SmolStr;
 
 use crate::Engine;
 use crate::arena::Arena;
-use crate::delta::{RuleId, SetId};
-use crate::endpoints::number;
+use crate::endpoints::{Class, number};
 use crate::expand::Made;
+use crate::id::{Id, RuleId, SetId};
 use crate::rows::{PeerSets, Row};
 use crate::selection::{Content, NamedPort, Wanted};
 use crate::table::Map;
@@ -22,27 +22,27 @@ use crate::table::Map;
 #[derive(Debug, Default)]
 pub(crate) struct Splits {
     splits: Arena<Split>,
-    by_name: Map<(SetId, SmolStr, Option<Protocol>), u32>,
+    by_name: Map<(SetId, SmolStr, Option<Protocol>), Id<Split>>,
     users: Arena<User>,
 }
 
 /// A set, by what a name stands for.
 #[derive(Debug)]
-struct Split {
+pub(crate) struct Split {
     set: SetId,
     name: SmolStr,
     protocol: Option<Protocol>,
     /// By how many classes.
     numbers: BTreeMap<Port, u32>,
-    users: Vec<u32>,
+    users: Vec<Id<User>>,
 }
 
 type Port = (Protocol, u16);
 
 /// A rule that splits a set.
 #[derive(Debug)]
-struct User {
-    split: u32,
+pub(crate) struct User {
+    split: Id<Split>,
     pattern: Row,
     named: u32,
     place: Where,
@@ -67,7 +67,8 @@ impl Engine {
         named: usize,
         made: &mut Made,
     ) {
-        let wanted = &self.policies.carried(pattern).named[named];
+        let Some(carried) = self.policies.carried(pattern) else { return };
+        let wanted = &carried.named[named];
         let (name, protocol) = (wanted.name.clone(), wanted.protocol);
         let split = self.split(set, name, protocol);
         let named = number(named);
@@ -88,7 +89,7 @@ impl Engine {
     }
 
     /// Takes them back.
-    pub(crate) fn unmake_port(&mut self, id: u32) {
+    pub(crate) fn unmake_port(&mut self, id: Id<User>) {
         let user = self.splits.users.remove(id);
         for row in user.rows.into_values() {
             self.condemn_row(row);
@@ -120,7 +121,7 @@ impl Engine {
         }
     }
 
-    fn split(&mut self, set: SetId, name: SmolStr, protocol: Option<Protocol>) -> u32 {
+    fn split(&mut self, set: SetId, name: SmolStr, protocol: Option<Protocol>) -> Id<Split> {
         let key = (set, name, protocol);
         if let Some(split) = self.splits.by_name.get(&key) {
             return *split;
@@ -142,7 +143,7 @@ impl Engine {
     }
 
     /// A class is in a set, or is not any more: what the names stand for there may be more, or less.
-    pub(crate) fn split_class(&mut self, set: SetId, class: u32, by: i32) {
+    pub(crate) fn split_class(&mut self, set: SetId, class: Id<Class>, by: i32) {
         let Some(splits) = self.sets.sets[set].splits.clone() else { return };
         for id in *splits {
             let split = &mut self.splits.splits[id];
@@ -173,7 +174,7 @@ impl Engine {
         }
     }
 
-    fn add_port(&mut self, user: u32, (protocol, port): Port) {
+    fn add_port(&mut self, user: Id<User>, (protocol, port): Port) {
         let User { split, pattern, named, place, .. } = &self.splits.users[user];
         let (pattern, named, place) = (pattern.clone(), *named, *place);
         let Split { set, name, .. } = &self.splits.splits[*split];
@@ -185,7 +186,7 @@ impl Engine {
         match place {
             Where::Subject => row.subject = set,
             Where::Peer => row.peers = PeerSets::One(set),
-            Where::Destination => row.destination = set,
+            Where::Destination => row.destination = Some(set),
         }
         let id = self.add_row(row);
         self.splits.users[user].rows.insert((protocol, port), id);

@@ -15,7 +15,8 @@ use smol_str::SmolStr;
 use crate::Engine;
 use crate::arena::Arena;
 use crate::expand::Made;
-use crate::rows::{PeerSets, Row};
+use crate::id::Id;
+use crate::rows::{Pattern, PeerSets, Row};
 use crate::selection::Wanted;
 use crate::sets::matches;
 
@@ -25,9 +26,11 @@ pub(crate) type Relatives = Arena<Relative>;
 /// A rule with relative peers, for one subject.
 #[derive(Debug)]
 pub(crate) struct Relative {
-    pattern: Row,
+    pattern: Pattern,
     subject: PodSet,
+    /// The peers that are relative, and the others.
     peers: Vec<PodSet>,
+    fixed: PeerSets,
     /// Whether each namespace is a class of its own.
     own: bool,
     /// The labels that tell classes apart.
@@ -53,15 +56,21 @@ struct Sharing {
 
 impl Engine {
     /// Makes rows for each class of namespaces.
-    pub(crate) fn make_relative(&mut self, mut pattern: Row, subject: PodSet, peers: Vec<PodSet>) -> u32 {
-        pattern.shared = true;
+    pub(crate) fn make_relative(
+        &mut self,
+        pattern: Pattern,
+        subject: PodSet,
+        (fixed, peers): (PeerSets, Vec<PodSet>),
+    ) -> Id<Relative> {
         // Later, while a namespace changes, is no time for pods to fall into other classes.
         for set in peers.iter().chain([&subject]) {
             let shapes = self.endpoints.shapes.ask_for(set, None);
             self.reclass(&shapes);
         }
-        let named = &self.policies.carried(&pattern).named;
-        let ports: Vec<SmolStr> = named.iter().map(|named| named.name.clone()).collect();
+        let rule =
+            pattern.rule.map(|rule| self.policies.carried_by(pattern.policy, pattern.directions, rule));
+        let named = rule.into_iter().flat_map(|carried| &carried.named);
+        let ports: Vec<SmolStr> = named.map(|named| named.name.clone()).collect();
         for name in &ports {
             let shapes = self.endpoints.shapes.ask_for_port(name);
             self.reclass(&shapes);
@@ -75,10 +84,11 @@ impl Engine {
         }
         keys.sort();
         keys.dedup();
-        for set in pattern.peers.as_slice() {
+        for set in fixed.as_slice() {
             self.use_set(*set, 1);
         }
-        let relative = Relative { pattern, subject, peers, own, keys, ports, classes: BTreeMap::new() };
+        let relative =
+            Relative { pattern, subject, peers, fixed, own, keys, ports, classes: BTreeMap::new() };
         let same = self.endpoints.namespaces.iter().filter_map(|(_, entry)| relative.same(&entry.namespace));
         let same: Vec<Same> = same.collect();
         let id = self.relatives.insert(relative);
@@ -89,12 +99,12 @@ impl Engine {
     }
 
     /// Takes them back.
-    pub(crate) fn unmake_relative(&mut self, id: u32) {
+    pub(crate) fn unmake_relative(&mut self, id: Id<Relative>) {
         let gone = self.relatives.remove(id);
         for sharing in gone.classes.into_values() {
             self.unmake(sharing.made);
         }
-        for set in gone.pattern.peers.as_slice() {
+        for set in gone.fixed.as_slice() {
             self.use_set(*set, -1);
         }
         for set in gone.peers.iter().chain([&gone.subject]) {
@@ -107,7 +117,7 @@ impl Engine {
 
     /// A namespace comes, goes, or has other labels.
     pub(crate) fn namespace_changed(&mut self, before: Option<&Namespace>, after: Option<&Namespace>) {
-        let ids: Vec<u32> = self.relatives.iter().map(|(id, _)| id).collect();
+        let ids: Vec<Id<Relative>> = self.relatives.iter().map(|(id, _)| id).collect();
         for id in ids {
             let relative = &self.relatives[id];
             let old = before.and_then(|namespace| relative.same(namespace));
@@ -124,7 +134,7 @@ impl Engine {
         }
     }
 
-    fn join_class(&mut self, id: u32, same: &Same) {
+    fn join_class(&mut self, id: Id<Relative>, same: &Same) {
         let sharing = self.relatives[id].classes.entry(same.clone()).or_default();
         sharing.namespaces += 1;
         if sharing.namespaces > 1 {
@@ -132,19 +142,18 @@ impl Engine {
         }
         let relative = &self.relatives[id];
         let (subject, peers) = (relative.subject_for(same), relative.peers_for(same));
-        let pattern = relative.pattern.clone();
-        let fixed = pattern.peers.clone();
+        let (pattern, fixed) = (relative.pattern, relative.fixed.clone());
         let subject = self.take_set(Wanted::Pods(&subject, None));
         let peers = peers.iter().map(|peer| self.take_set(Wanted::Pods(peer, None)));
         let peers: PeerSets = peers.chain(fixed.as_slice().iter().copied()).collect();
         let mut made = Made::default();
-        self.make_rows(Row { subject, peers, ..pattern }, &mut made);
+        self.make_rows(Row { shared: true, ..pattern.row(subject, peers) }, &mut made);
         if let Some(sharing) = self.relatives[id].classes.get_mut(same) {
             sharing.made = made;
         }
     }
 
-    fn leave_class(&mut self, id: u32, same: &Same) {
+    fn leave_class(&mut self, id: Id<Relative>, same: &Same) {
         let Some(sharing) = self.relatives[id].classes.get_mut(same) else { return };
         sharing.namespaces -= 1;
         if sharing.namespaces == 0

@@ -2,6 +2,7 @@
 //! the order in which they are asked.
 
 use std::cmp::Ordering;
+use std::num::NonZeroU32;
 
 use palisade_model::policy::Object;
 use palisade_model::resolve::Rank;
@@ -10,18 +11,20 @@ use palisade_model::traffic::Protocol;
 
 use crate::Engine;
 use crate::arena::Arena;
-use crate::delta::{Directions, PolicyId, RuleEffect, RuleId, SetId};
-use crate::endpoints::{NONE, number};
+use crate::delta::{Directions, RuleEffect};
+use crate::endpoints::number;
+use crate::id::{PolicyId, RuleId, SetId};
 use crate::sets::count;
 use crate::shapes::Few;
 
 /// All rows.
-pub(crate) type Rows = Arena<RowEntry>;
+pub(crate) type Rows = Arena<RowEntry, RuleId>;
 
-/// A row, and its place among those of its subject that no order tells apart.
+/// A row, and where it is listed.
 #[derive(Debug)]
 pub(crate) struct RowEntry {
     pub(crate) row: Row,
+    /// Its index in [`crate::sets::Set::allows`]; unused for rows that are not listed there.
     place: u32,
     /// How many made it: two subjects of a rule with relative peers may come to the same.
     makers: u32,
@@ -31,14 +34,14 @@ pub(crate) struct RowEntry {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Row {
     pub(crate) policy: PolicyId,
-    /// The rule's place among those of its direction in the policy; nowhere for an isolation.
-    pub(crate) rule: u32,
+    /// The rule's index among those of its direction in the policy; `None` for an isolation.
+    pub(crate) rule: Option<RuleIndex>,
     /// Which edition of what the rule carries.
     pub(crate) edition: u32,
     pub(crate) subject: SetId,
     pub(crate) peers: PeerSets,
-    /// Where whoever receives the connection must be.
-    pub(crate) destination: SetId,
+    /// A set that must hold the receiver of the connection, too.
+    pub(crate) destination: Option<SetId>,
     /// Which of the rule's named ports it is for, and what that stands for.
     pub(crate) port: Option<(u32, Protocol, u16)>,
     /// Whether it comes from a rule with relative peers, and may come from it twice.
@@ -47,6 +50,21 @@ pub(crate) struct Row {
     pub(crate) directions: Directions,
     pub(crate) rank: Rank,
 }
+
+/// What the rows of one rule, or of one isolation, have in common: everything but the sets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pattern {
+    pub(crate) policy: PolicyId,
+    pub(crate) rule: Option<RuleIndex>,
+    pub(crate) edition: u32,
+    pub(crate) effect: RuleEffect,
+    pub(crate) directions: Directions,
+    pub(crate) rank: Rank,
+}
+
+/// The index of a rule among those of its direction in a policy. Kept from 1, so that `Option` takes no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RuleIndex(NonZeroU32);
 
 /// Who must be at the other end.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,6 +75,40 @@ pub(crate) enum PeerSets {
     One(SetId),
     /// Who is in any of these.
     Of(Box<[SetId]>),
+}
+
+// === impl Pattern ===
+
+impl Pattern {
+    /// Returns the row for a subject and the peers at the other end.
+    pub(crate) fn row(self, subject: SetId, peers: PeerSets) -> Row {
+        let Pattern { policy, rule, edition, effect, directions, rank } = self;
+        Row {
+            policy,
+            rule,
+            edition,
+            subject,
+            peers,
+            destination: None,
+            port: None,
+            shared: false,
+            effect,
+            directions,
+            rank,
+        }
+    }
+}
+
+// === impl RuleIndex ===
+
+impl RuleIndex {
+    pub(crate) fn new(index: u32) -> Self {
+        RuleIndex(NonZeroU32::MIN.saturating_add(index))
+    }
+
+    pub(crate) fn get(self) -> u32 {
+        self.0.get() - 1
+    }
 }
 
 // === impl PeerSets ===
@@ -88,8 +140,7 @@ impl FromIterator<SetId> for PeerSets {
 impl Row {
     /// The sets at its other end.
     pub(crate) fn named(&self) -> impl Iterator<Item = SetId> {
-        let destination = (self.destination != NONE).then_some(self.destination);
-        self.peers.as_slice().iter().copied().chain(destination)
+        self.peers.as_slice().iter().copied().chain(self.destination)
     }
 }
 
@@ -110,9 +161,9 @@ impl Engine {
             return *id;
         }
         let (subject, policy) = (row.subject, row.policy);
-        let named: Few = row.named().collect();
+        let named: Few<SetId> = row.named().collect();
         let shared = row.shared.then(|| row.clone());
-        let id = self.rows.insert(RowEntry { row, place: NONE, makers: 1 });
+        let id = self.rows.insert(RowEntry { row, place: 0, makers: 1 });
         if let Some(row) = shared {
             self.shared_rows.insert(row, id);
         }
@@ -143,7 +194,7 @@ impl Engine {
                 self.rows[id].place = number(allows.len() - 1);
             }
             _ => {
-                let before = |other: &u32| self.compare_rows(*other, id) == Ordering::Less;
+                let before = |other: &RuleId| self.compare_rows(*other, id) == Ordering::Less;
                 let at = self.sets.sets[subject].ranked.partition_point(before);
                 self.sets.sets[subject].ranked.insert(at, id);
             }
@@ -172,7 +223,7 @@ impl Engine {
                 }
             }
             _ => {
-                let before = |other: &u32| self.compare_rows(*other, id) == Ordering::Less;
+                let before = |other: &RuleId| self.compare_rows(*other, id) == Ordering::Less;
                 let first = self.sets.sets[subject].ranked.partition_point(before);
                 let ranked = &mut self.sets.sets[subject].ranked;
                 if let Some(at) = ranked[first..].iter().position(|other| *other == id) {

@@ -10,30 +10,33 @@ use smol_str::SmolStr;
 
 use crate::Engine;
 use crate::arena::Arena;
-use crate::delta::{Member, MemberKind, SetId};
+use crate::delta::{Member, MemberKind};
+use crate::endpoints::PodEntry;
+use crate::id::{Id, SetId};
 use crate::pending::Place;
 use crate::selection::Wanted;
 use crate::shapes::Few;
-use crate::spans::EVERYWHERE;
+use crate::spans::Location;
 use crate::table::Map;
 
 /// All services.
 #[derive(Debug, Default)]
 pub(crate) struct Services {
     services: Arena<ServiceEntry>,
-    by_name: Map<ServiceName, u32>,
+    by_name: Map<ServiceName, Id<ServiceEntry>>,
     /// The headless ones of each namespace.
-    headless: Map<SmolStr, Few>,
+    headless: Map<SmolStr, Few<Id<ServiceEntry>>>,
     /// By namespace, service and name.
     backends: BTreeMap<(SmolStr, SmolStr, SmolStr), Backends>,
 }
 
+/// A service.
 #[derive(Debug)]
-struct ServiceEntry {
+pub(crate) struct ServiceEntry {
     service: Service,
     member: Arc<Member>,
     /// The sets that hold it: one, or none. A service without a cluster address is in none.
-    sets: Few,
+    sets: Few<SetId>,
 }
 
 // === impl Services ===
@@ -46,7 +49,7 @@ impl Services {
             && self.backends.is_empty()
     }
 
-    pub(crate) fn find(&self, name: &ServiceName) -> Option<u32> {
+    pub(crate) fn find(&self, name: &ServiceName) -> Option<Id<ServiceEntry>> {
         self.by_name.get(name).copied()
     }
 
@@ -54,16 +57,16 @@ impl Services {
         Some(&self.services.get(self.find(name)?)?.service)
     }
 
-    pub(crate) fn sets(&self, at: u32) -> &[SetId] {
+    pub(crate) fn sets(&self, at: Id<ServiceEntry>) -> &[SetId] {
         self.services.get(at).map(|entry| entry.sets.as_slice()).unwrap_or_default()
     }
 
-    pub(crate) fn member(&self, at: u32) -> Option<&Arc<Member>> {
+    pub(crate) fn member(&self, at: Id<ServiceEntry>) -> Option<&Arc<Member>> {
         self.services.get(at).map(|entry| &entry.member)
     }
 
     /// The service of this name, if connections can go through it.
-    pub(crate) fn reachable(&self, name: &ServiceName) -> Option<u32> {
+    pub(crate) fn reachable(&self, name: &ServiceName) -> Option<Id<ServiceEntry>> {
         self.find(name).filter(|at| self.services[*at].service.has_cluster_address())
     }
 
@@ -82,7 +85,7 @@ impl Services {
     }
 
     /// Notes a headless service with its namespace, or forgets it.
-    fn list_headless(&mut self, at: u32, there: bool) {
+    fn list_headless(&mut self, at: Id<ServiceEntry>, there: bool) {
         let service = &self.services[at].service;
         if !service.is_headless() {
             return;
@@ -118,7 +121,7 @@ impl Engine {
                 let gone = self.services.services.remove(at);
                 self.services.by_name.remove(name);
                 for set in &gone.sets {
-                    self.count_member(*set, EVERYWHERE, -1);
+                    self.count_member(*set, Location::Everywhere, -1);
                 }
                 self.pending.touch(Some((gone.member, gone.sets)), Place::Nowhere);
                 None
@@ -130,10 +133,10 @@ impl Engine {
                 let before = std::mem::replace(&mut entry.sets, sets.clone());
                 entry.service = service;
                 for set in before.iter().filter(|set| !sets.contains(*set)) {
-                    self.count_member(*set, EVERYWHERE, -1);
+                    self.count_member(*set, Location::Everywhere, -1);
                 }
                 for set in sets.iter().filter(|set| !before.contains(*set)) {
-                    self.count_member(*set, EVERYWHERE, 1);
+                    self.count_member(*set, Location::Everywhere, 1);
                 }
                 self.pending.touch(Some((member, before)), Place::Service(at));
                 Some(at)
@@ -145,7 +148,7 @@ impl Engine {
                 let at = self.services.services.insert(entry);
                 self.services.by_name.insert(name.clone(), at);
                 for set in sets {
-                    self.count_member(set, EVERYWHERE, 1);
+                    self.count_member(set, Location::Everywhere, 1);
                 }
                 self.pending.touch(None, Place::Service(at));
                 Some(at)
@@ -159,7 +162,7 @@ impl Engine {
     }
 
     /// The sets that hold a service of this name.
-    fn sets_with(&self, name: &ServiceName, service: &Service) -> Few {
+    fn sets_with(&self, name: &ServiceName, service: &Service) -> Few<SetId> {
         let (_, set) = self.sets.find(Wanted::Service(name));
         set.filter(|_| service.has_cluster_address()).into_iter().collect()
     }
@@ -191,7 +194,7 @@ impl Engine {
     }
 
     /// A pod gives its addresses to the names of headless services, or takes them back.
-    pub(crate) fn say_pod(&mut self, pod: u32, there: bool) {
+    pub(crate) fn say_pod(&mut self, pod: Id<PodEntry>, there: bool) {
         if self.services.headless.is_empty() {
             return;
         }
@@ -209,22 +212,22 @@ impl Engine {
     }
 
     /// The addresses of a pod: its own, or in its node's network, if it tells none, the node's.
-    fn addresses_of(&self, pod: u32) -> Vec<IpAddr> {
+    fn addresses_of(&self, pod: Id<PodEntry>) -> Vec<IpAddr> {
         let entry = &self.endpoints.pods[pod];
-        match self.hosts.node(entry.host) {
+        match entry.host.and_then(|host| self.hosts.node(host)) {
             Some(node) if entry.host_network && entry.member.addresses.is_empty() => node.addresses.clone(),
             _ => entry.member.addresses.to_vec(),
         }
     }
 
-    fn serves(&self, service: &Service, pod: u32) -> bool {
+    fn serves(&self, service: &Service, pod: Id<PodEntry>) -> bool {
         let entry = &self.endpoints.pods[pod];
         !entry.terminated
             && !self.endpoints.facts(pod).external
             && service.is_served_by(entry.ready, self.endpoints.labels(pod))
     }
 
-    fn say_headless(&mut self, at: u32, there: bool) {
+    fn say_headless(&mut self, at: Id<ServiceEntry>, there: bool) {
         let service = &self.services.services[at].service;
         if !service.is_headless() {
             return;

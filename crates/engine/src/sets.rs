@@ -9,35 +9,38 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use crate::arena::Arena;
-use crate::delta::{Directions, SetId};
+use crate::delta::Directions;
 use crate::endpoints::{Class, Endpoints};
+use crate::id::{Id, PolicyId, RuleId, SetId};
+use crate::ports::Split;
 use crate::rows::Rows;
 use crate::selection::{Content, Selection, Wanted};
 use crate::shapes::Few;
+use crate::spans::Location;
 use crate::table::{Index, Table};
 
 /// All sets.
 #[derive(Debug, Default)]
 pub(crate) struct Sets {
-    pub(crate) sets: Arena<Set>,
-    by_content: Table,
+    pub(crate) sets: Arena<Set, SetId>,
+    by_content: Table<SetId>,
     /// Sets of pods by what they ask of a class at least: a port, or a namespace and a label.
-    by_port: Index,
-    by_need: Index,
+    by_port: Index<SetId>,
+    by_need: Index<SetId>,
     /// Sets of pods by what they ask of the labels of a namespace: a label, or whatever is under a key.
-    by_namespace_label: Index,
+    by_namespace_label: Index<SetId>,
     /// How many entries of the first ask for a label of the namespace.
     by_namespace_labels: usize,
     /// Sets of nodes, and of names.
-    pub(crate) of_nodes: Few,
-    pub(crate) of_names: Few,
+    pub(crate) of_nodes: Few<SetId>,
+    pub(crate) of_names: Few<SetId>,
 }
 
 /// A selection.
 #[derive(Debug)]
 pub(crate) struct Set {
     pub(crate) selection: Arc<Selection>,
-    pub(crate) classes: Few,
+    pub(crate) classes: Few<Id<Class>>,
     /// How often rows, and whatever makes rows, name it.
     pub(crate) uses: u32,
     /// How often rows name it, so that others see it.
@@ -47,23 +50,23 @@ pub(crate) struct Set {
     /// How many isolate it, by direction.
     pub(crate) isolated: [u32; 2],
     /// The rows of the NetworkPolicy stage that apply to it, in any order.
-    pub(crate) allows: Few,
+    pub(crate) allows: Few<RuleId>,
     /// Those of the other stages, by direction and order.
-    pub(crate) ranked: Vec<u32>,
+    pub(crate) ranked: Vec<RuleId>,
     /// The policies that apply to it.
-    pub(crate) policies: Few,
+    pub(crate) policies: Few<PolicyId>,
     /// The nodes its members are on, and how many; kept while rows apply to it.
-    pub(crate) nodes: Counts,
+    pub(crate) nodes: Counts<Location>,
     /// The sets that rows which apply to it name, and how many rows.
-    pub(crate) named: Counts,
+    pub(crate) named: Counts<SetId>,
     /// The nodes that need it for its addresses, and how many subjects there name it.
-    pub(crate) needed: Counts,
+    pub(crate) needed: Counts<Location>,
     /// The names of ports by which rules split it.
-    pub(crate) splits: Option<Box<Few>>,
+    pub(crate) splits: Option<Box<Few<Id<Split>>>>,
 }
 
 /// How many of what, sorted.
-pub(crate) type Counts = SmallVec<[(u32, u32); 2]>;
+pub(crate) type Counts<T> = SmallVec<[(T, u32); 2]>;
 
 // === impl Sets ===
 
@@ -146,11 +149,12 @@ impl Sets {
     }
 
     /// The sets that hold a class, sorted.
-    pub(crate) fn holding(&self, class: &Class, endpoints: &Endpoints) -> Few {
+    pub(crate) fn holding(&self, class: &Class, endpoints: &Endpoints) -> Few<SetId> {
         let namespace = &endpoints.namespaces[class.namespace].namespace;
         let kind = endpoints.kind(class);
         let labels = &kind.labels;
-        let mut found: Few = kind.ports.iter().flat_map(|port| self.by_port.get(port)).copied().collect();
+        let mut found: Few<SetId> =
+            kind.ports.iter().flat_map(|port| self.by_port.get(port)).copied().collect();
         let mut look = |namespace: NamespaceNeed<'_>| {
             found.extend_from_slice(self.by_need.get(&(namespace, None::<LabelNeed<'_>>)));
             for (key, value) in labels.iter() {
@@ -298,9 +302,9 @@ impl Set {
     }
 
     /// The rows of a direction and stage, in their order.
-    pub(crate) fn ranked_of(&self, rows: &Rows, direction: Direction, stage: Stage) -> &[u32] {
+    pub(crate) fn ranked_of(&self, rows: &Rows, direction: Direction, stage: Stage) -> &[RuleId] {
         let direction = Directions::from(direction);
-        let place = |row: &u32| (rows[*row].row.directions, rows[*row].row.rank.stage);
+        let place = |row: &RuleId| (rows[*row].row.directions, rows[*row].row.rank.stage);
         let first = self.ranked.partition_point(|row| place(row) < (direction, stage));
         let count = self.ranked[first..].partition_point(|row| place(row) == (direction, stage));
         &self.ranked[first..first + count]
@@ -308,7 +312,7 @@ impl Set {
 }
 
 /// One more or less of something; the number before and after.
-pub(crate) fn count(counts: &mut Counts, what: u32, by: i32) -> (u32, u32) {
+pub(crate) fn count<T: Copy + Ord>(counts: &mut Counts<T>, what: T, by: i32) -> (u32, u32) {
     match counts.binary_search_by_key(&what, |(other, _)| *other) {
         Ok(at) => {
             let before = counts[at].1;

@@ -16,6 +16,8 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use crate::arena::Arena;
+use crate::endpoints::{Class, PodEntry};
+use crate::id::Id;
 use crate::selection::NamedPort;
 use crate::table::{Index, Map, References, Table};
 
@@ -26,20 +28,20 @@ const LARGE: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
     pub(crate) shapes: Arena<Shape>,
-    shape_by_content: Table,
+    shape_by_content: Table<Id<Shape>>,
     pub(crate) kinds: Arena<KindEntry>,
-    kind_by_content: Table,
+    kind_by_content: Table<Id<KindEntry>>,
     /// Which kinds have a label, or a port, for sets that ask for it in all namespaces.
-    by_label: Index,
-    by_port: Index,
+    by_label: Index<Id<KindEntry>>,
+    by_port: Index<Id<KindEntry>>,
     /// What some set has asked for, and how many do now.
     used: Map<Asked, u32>,
     /// What nobody asks for any more.
     idle: BTreeSet<Asked>,
     /// Which shapes have something that no set has asked for yet.
-    unused: References<Asked, u32>,
+    unused: References<Asked, Id<Shape>>,
     /// Shapes with more labels and ports than are worth a list each: they are looked at one by one.
-    large: BTreeSet<u32>,
+    large: BTreeSet<Id<Shape>>,
 }
 
 /// Something about pods that sets can ask for.
@@ -57,9 +59,9 @@ pub(crate) struct Shape {
     pub(crate) ports: Box<[ContainerPort]>,
     pub(crate) account: SmolStr,
     pub(crate) external: bool,
-    pub(crate) kind: u32,
+    pub(crate) kind: Id<KindEntry>,
     /// Where they are.
-    pub(crate) pods: Vec<u32>,
+    pub(crate) pods: Vec<Id<PodEntry>>,
 }
 
 /// Pods that are the same to every rule, but for their namespace.
@@ -79,8 +81,11 @@ pub(crate) struct KindEntry {
     /// How many shapes.
     shapes: u32,
     /// Which classes: one for each namespace that has such pods.
-    pub(crate) classes: Vec<u32>,
+    pub(crate) classes: Vec<Id<Class>>,
 }
+
+/// Labels, ports, service account, and whether it is an external entity.
+type ShapeContent<'a> = (&'a Labels, &'a [ContainerPort], &'a SmolStr, bool);
 
 // === impl Shapes ===
 
@@ -93,22 +98,21 @@ impl Shapes {
     }
 
     /// The shape of a pod, found or made.
-    pub(crate) fn of(&mut self, pod: &Pod) -> u32 {
+    pub(crate) fn of(&mut self, pod: &Pod) -> Id<Shape> {
         let content = (&pod.labels, pod.ports.as_slice(), &pod.account, pod.external);
         let hash = self.shape_by_content.hash(&content);
         if let Some(shape) = self.shape_by_content.find(hash, |id| self.shapes[id].content() == content) {
             return shape;
         }
-        let mut shape = Shape {
+        let kind = self.found_or_new(self.project(content));
+        let id = self.shapes.insert(Shape {
             labels: pod.labels.clone(),
             ports: pod.ports.as_slice().into(),
             account: pod.account.clone(),
             external: pod.external,
-            kind: 0,
+            kind,
             pods: Vec::new(),
-        };
-        shape.kind = self.found_or_new(self.project(&shape));
-        let id = self.shapes.insert(shape);
+        });
         self.shape_by_content.insert(hash, id);
         if self.shapes[id].is_large() {
             self.large.insert(id);
@@ -123,7 +127,7 @@ impl Shapes {
     }
 
     /// Forgets a shape that no pod has any more.
-    pub(crate) fn forget(&mut self, id: u32) {
+    pub(crate) fn forget(&mut self, id: Id<Shape>) {
         let gone = self.shapes.remove(id);
         self.leave_kind(gone.kind);
         let hash = self.shape_by_content.hash(&gone.content());
@@ -136,7 +140,7 @@ impl Shapes {
     }
 
     /// One shape less of a kind, whose pods have left their classes.
-    pub(crate) fn leave_kind(&mut self, id: u32) {
+    pub(crate) fn leave_kind(&mut self, id: Id<KindEntry>) {
         self.kinds[id].shapes -= 1;
         if self.kinds[id].shapes > 0 {
             return;
@@ -154,17 +158,17 @@ impl Shapes {
     }
 
     /// The kinds that have a label, with that value or any, and perhaps others.
-    pub(crate) fn with_label(&self, label: (&str, Option<&str>)) -> &[u32] {
+    pub(crate) fn with_label(&self, label: (&str, Option<&str>)) -> &[Id<KindEntry>] {
         self.by_label.get(&label)
     }
 
     /// The kinds whose port is this, and perhaps others.
-    pub(crate) fn with_port(&self, port: &NamedPort) -> &[u32] {
+    pub(crate) fn with_port(&self, port: &NamedPort) -> &[Id<KindEntry>] {
         self.by_port.get(port)
     }
 
     /// A set asks for these: the shapes, in order, that may be of another kind now.
-    pub(crate) fn ask_for(&mut self, set: &PodSet, port: Option<&NamedPort>) -> Vec<u32> {
+    pub(crate) fn ask_for(&mut self, set: &PodSet, port: Option<&NamedPort>) -> Vec<Id<Shape>> {
         sorted(asked(set, port).into_iter().flat_map(|asked| self.use_up(asked)).collect())
     }
 
@@ -176,7 +180,7 @@ impl Shapes {
     }
 
     /// The same for the name of a port alone.
-    pub(crate) fn ask_for_port(&mut self, name: &SmolStr) -> Vec<u32> {
+    pub(crate) fn ask_for_port(&mut self, name: &SmolStr) -> Vec<Id<Shape>> {
         sorted(self.use_up(Asked::Port(name.clone())))
     }
 
@@ -185,7 +189,7 @@ impl Shapes {
         self.use_less(Asked::Port(name.clone()));
     }
 
-    fn use_up(&mut self, asked: Asked) -> Vec<u32> {
+    fn use_up(&mut self, asked: Asked) -> Vec<Id<Shape>> {
         if let Some(askers) = self.used.get_mut(&asked) {
             *askers += 1;
             self.idle.remove(&asked);
@@ -207,12 +211,12 @@ impl Shapes {
     }
 
     /// Forgets what nobody asks for any more: the shapes, in order, that may be of another kind now.
-    pub(crate) fn tidy(&mut self) -> Vec<u32> {
+    pub(crate) fn tidy(&mut self) -> Vec<Id<Shape>> {
         let mut all = Vec::new();
         for asked in std::mem::take(&mut self.idle) {
             self.used.remove(&asked);
             let with = self.shapes.iter().filter(|(_, shape)| shape.has(&asked)).map(|(id, _)| id);
-            let with: Vec<u32> = with.collect();
+            let with: Vec<Id<Shape>> = with.collect();
             for shape in with.iter().filter(|shape| !self.large.contains(shape)) {
                 self.unused.note(asked.clone(), *shape, true);
             }
@@ -222,7 +226,7 @@ impl Shapes {
     }
 
     /// The kind of that content, with one shape more.
-    fn found_or_new(&mut self, kind: Kind) -> u32 {
+    fn found_or_new(&mut self, kind: Kind) -> Id<KindEntry> {
         let hash = self.kind_by_content.hash(&kind);
         if let Some(id) = self.kind_by_content.find(hash, |id| self.kinds[id].kind == kind) {
             self.kinds[id].shapes += 1;
@@ -241,8 +245,8 @@ impl Shapes {
     }
 
     /// Finds the kind of a shape again: the one that it was of, if it is of another now. That one is not left yet.
-    pub(crate) fn project_anew(&mut self, id: u32) -> Option<u32> {
-        let kind = self.project(&self.shapes[id]);
+    pub(crate) fn project_anew(&mut self, id: Id<Shape>) -> Option<Id<KindEntry>> {
+        let kind = self.project(self.shapes[id].content());
         let old = self.shapes[id].kind;
         if self.kinds[old].kind == kind {
             return None;
@@ -251,10 +255,10 @@ impl Shapes {
         Some(old)
     }
 
-    fn project(&self, shape: &Shape) -> Kind {
+    fn project(&self, (labels, ports, account, external): ShapeContent<'_>) -> Kind {
         let used = |key: &str| self.used.contains_key(&Asked::Label(key.into()));
-        let labels = shape.labels.iter().filter(|(key, _)| used(key));
-        let named = shape.ports.iter().filter_map(|port| {
+        let labels = labels.iter().filter(|(key, _)| used(key));
+        let named = ports.iter().filter_map(|port| {
             let name = port.name.clone().filter(|name| self.used.contains_key(&Asked::Port(name.clone())))?;
             Some(NamedPort { name, protocol: port.protocol, number: port.number })
         });
@@ -262,9 +266,9 @@ impl Shapes {
         let mut ports: Vec<NamedPort> = named.collect();
         ports.sort_by(|a, b| (&a.name, a.protocol).cmp(&(&b.name, b.protocol)));
         ports.dedup_by(|later, kept| (&later.name, later.protocol) == (&kept.name, kept.protocol));
-        let account = self.used.contains_key(&Asked::Account).then(|| shape.account.clone());
+        let account = self.used.contains_key(&Asked::Account).then(|| account.clone());
         let labels = Labels::new(labels.map(|(key, value)| (key.into(), value.into())));
-        Kind { labels, ports, account, external: shape.external }
+        Kind { labels, ports, account, external }
     }
 }
 
@@ -278,7 +282,7 @@ fn asked(set: &PodSet, port: Option<&NamedPort>) -> Vec<Asked> {
     labels.into_iter().chain(account).chain(ports).collect()
 }
 
-fn sorted(mut shapes: Vec<u32>) -> Vec<u32> {
+fn sorted(mut shapes: Vec<Id<Shape>>) -> Vec<Id<Shape>> {
     shapes.sort_unstable();
     shapes.dedup();
     shapes
@@ -287,7 +291,7 @@ fn sorted(mut shapes: Vec<u32>) -> Vec<u32> {
 // === impl Shape ===
 
 impl Shape {
-    fn content(&self) -> (&Labels, &[ContainerPort], &SmolStr, bool) {
+    fn content(&self) -> ShapeContent<'_> {
         (&self.labels, &self.ports, &self.account, self.external)
     }
 
@@ -326,4 +330,4 @@ impl Kind {
 }
 
 /// A few numbers, without memory of their own.
-pub(crate) type Few = SmallVec<[u32; 4]>;
+pub(crate) type Few<I> = SmallVec<[I; 4]>;

@@ -7,30 +7,31 @@ use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 
 use crate::endpoints::number;
+use crate::id::ArenaIndex;
 use crate::shapes::Few;
 
 /// A map with hashes that are quick, and seeded: objects are written by others.
 pub(crate) type Map<K, V> = std::collections::HashMap<K, V, RandomState>;
 
 /// Finds the place of something by its content, which stays where it is.
-#[derive(Debug, Default)]
-pub(crate) struct Table {
+#[derive(Debug)]
+pub(crate) struct Table<I> {
     hasher: RandomState,
-    places: HashTable<(u64, u32)>,
+    places: HashTable<(u64, I)>,
 }
 
 /// Places that share something, by a hash of it: there may be too many, never too few. Who asks looks again.
-#[derive(Debug, Default)]
-pub(crate) struct Index {
+#[derive(Debug)]
+pub(crate) struct Index<I> {
     hasher: RandomState,
-    places: std::collections::HashMap<u64, Places, Hashed>,
+    places: std::collections::HashMap<u64, Places<I>, Hashed>,
 }
 
 /// A list of places, in no order. A long one knows where each is, so that leaving it does not mean to look through it.
-#[derive(Debug, Default)]
-struct Places {
-    list: Few,
-    at: Option<Box<Map<u32, u32>>>,
+#[derive(Debug)]
+struct Places<I> {
+    list: Few<I>,
+    at: Option<Box<Map<I, u32>>>,
 }
 
 /// More than this is long.
@@ -46,24 +47,30 @@ struct Hashed(u64);
 
 // === impl Table ===
 
-impl Table {
+impl<I> Default for Table<I> {
+    fn default() -> Self {
+        Table { hasher: RandomState::default(), places: HashTable::new() }
+    }
+}
+
+impl<I: ArenaIndex> Table<I> {
     /// The hash of a content.
     pub(crate) fn hash(&self, content: &impl Hash) -> u64 {
         self.hasher.hash_one(content)
     }
 
     /// The place whose content has this hash, and is this.
-    pub(crate) fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
+    pub(crate) fn find(&self, hash: u64, is: impl Fn(I) -> bool) -> Option<I> {
         self.places.find(hash, |(other, at)| *other == hash && is(*at)).map(|(_, at)| *at)
     }
 
     /// Notes a place.
-    pub(crate) fn insert(&mut self, hash: u64, at: u32) {
+    pub(crate) fn insert(&mut self, hash: u64, at: I) {
         self.places.insert_unique(hash, (hash, at), |(hash, _)| *hash);
     }
 
     /// Forgets a place.
-    pub(crate) fn remove(&mut self, hash: u64, at: u32) {
+    pub(crate) fn remove(&mut self, hash: u64, at: I) {
         if let Ok(entry) = self.places.find_entry(hash, |(other, place)| *other == hash && *place == at) {
             entry.remove();
         }
@@ -72,25 +79,31 @@ impl Table {
 
 // === impl Index ===
 
-impl Index {
+impl<I> Default for Index<I> {
+    fn default() -> Self {
+        Index { hasher: RandomState::default(), places: Default::default() }
+    }
+}
+
+impl<I: ArenaIndex> Index<I> {
     /// Whether there is none under any key.
     pub(crate) fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
     /// The places under a key.
-    pub(crate) fn get(&self, key: &impl Hash) -> &[u32] {
+    pub(crate) fn get(&self, key: &impl Hash) -> &[I] {
         let places = self.places.get(&self.hasher.hash_one(key));
         places.map(|places| places.list.as_slice()).unwrap_or_default()
     }
 
     /// One more.
-    pub(crate) fn add(&mut self, key: &impl Hash, at: u32) {
+    pub(crate) fn add(&mut self, key: &impl Hash, at: I) {
         self.places.entry(self.hasher.hash_one(key)).or_default().add(at);
     }
 
     /// One less.
-    pub(crate) fn take(&mut self, key: &impl Hash, at: u32) {
+    pub(crate) fn take(&mut self, key: &impl Hash, at: I) {
         let hash = self.hasher.hash_one(key);
         if let Some(places) = self.places.get_mut(&hash) {
             places.take(at);
@@ -103,8 +116,14 @@ impl Index {
 
 // === impl Places ===
 
-impl Places {
-    fn add(&mut self, place: u32) {
+impl<I> Default for Places<I> {
+    fn default() -> Self {
+        Places { list: Few::new(), at: None }
+    }
+}
+
+impl<I: ArenaIndex> Places<I> {
+    fn add(&mut self, place: I) {
         self.list.push(place);
         let last = number(self.list.len() - 1);
         match &mut self.at {
@@ -116,7 +135,7 @@ impl Places {
         }
     }
 
-    fn take(&mut self, place: u32) {
+    fn take(&mut self, place: I) {
         let known = self.at.as_mut().and_then(|at| at.remove(&place));
         // Somebody who is there twice is known once.
         let found = known.or_else(|| self.list.iter().rposition(|other| *other == place).map(number));

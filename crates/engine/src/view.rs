@@ -7,7 +7,9 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use thiserror::Error;
 
-use crate::delta::{Change, Delta, Member, MemberKind, Need, Origin, Part, PolicyId, Rule, RuleId, SetId};
+use crate::delta::{
+    Change, CompiledRule, Delta, Member, MemberKind, Need, Origin, Part, PolicyId, RuleId, SetId,
+};
 use crate::selection::Selection;
 
 mod text;
@@ -18,7 +20,7 @@ pub struct View {
     pub(crate) epoch: u64,
     pub(crate) policies: BTreeMap<PolicyId, Arc<Origin>>,
     pub(crate) sets: BTreeMap<SetId, Set>,
-    pub(crate) rules: BTreeMap<RuleId, Arc<Rule>>,
+    pub(crate) rules: BTreeMap<RuleId, Arc<CompiledRule>>,
     /// The rules that apply to a set, and those of a policy.
     pub(crate) by_subject: BTreeMap<SetId, BTreeSet<RuleId>>,
     pub(crate) by_policy: BTreeMap<PolicyId, BTreeSet<RuleId>>,
@@ -34,25 +36,74 @@ pub struct Set {
     pub members: BTreeSet<Arc<Member>>,
 }
 
-/// A delta that does not fit. Not retryable: the copy has missed something, and needs a new beginning.
+/// Why a view cannot follow a delta. Not retryable: the view has missed a delta and must start from a whole view again.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum OutOfStep {
-    /// It is not the next one.
+    /// The delta does not follow the view's epoch.
     #[error("a delta of epoch {found} cannot follow epoch {at}")]
     Epoch {
-        /// Where the copy is.
+        /// The view's epoch.
         at: u64,
-        /// What came.
+        /// The delta's epoch.
         found: u64,
     },
-    /// It is about something that is not as it says.
-    #[error("epoch {epoch}: {what}")]
-    Content {
-        /// Which delta.
+    /// A change of the delta contradicts the view.
+    #[error("epoch {epoch}: {cause}")]
+    Change {
+        /// The delta's epoch.
         epoch: u64,
-        /// What does not fit.
-        what: String,
+        /// The contradiction.
+        #[source]
+        cause: Contradiction,
     },
+}
+
+/// How a change contradicts the view that it is applied to. Not retryable.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Contradiction {
+    /// A set is added twice.
+    #[error("set {0} exists already")]
+    SetExists(SetId),
+    /// A change names a set that does not exist.
+    #[error("set {0} does not exist")]
+    SetMissing(SetId),
+    /// A set is removed while a rule names it.
+    #[error("set {0} is removed while a rule names it")]
+    SetInUse(SetId),
+    /// A rule is added twice.
+    #[error("rule {0} exists already")]
+    RuleExists(RuleId),
+    /// A rule is removed that does not exist.
+    #[error("rule {0} does not exist")]
+    RuleMissing(RuleId),
+    /// A rule is added before its policy.
+    #[error("rule {0} is added before its policy {1}")]
+    RuleBeforePolicy(RuleId, PolicyId),
+    /// A rule is added before a set that it names.
+    #[error("rule {0} is added before its set {1}")]
+    RuleBeforeSet(RuleId, SetId),
+    /// A policy is removed that does not exist.
+    #[error("policy {0} does not exist")]
+    PolicyMissing(PolicyId),
+    /// A policy is removed while a rule is of it.
+    #[error("policy {0} is removed while it has rules")]
+    PolicyInUse(PolicyId),
+    /// A need is added twice.
+    #[error("the need for set {} of {} exists already", .0.set, node(.0))]
+    NeedExists(Need),
+    /// A need is removed that does not exist.
+    #[error("the need for set {} of {} does not exist", .0.set, node(.0))]
+    NeedMissing(Need),
+    /// A member joins a set twice.
+    #[error("{1} is in set {0} already")]
+    MemberExists(SetId, Arc<Member>),
+    /// A member leaves a set that it is not in.
+    #[error("{1} is not in set {0}")]
+    MemberMissing(SetId, Arc<Member>),
+}
+
+fn node(need: &Need) -> &str {
+    need.node.as_deref().unwrap_or("every node")
 }
 
 // === impl View ===
@@ -74,19 +125,19 @@ impl View {
     }
 
     /// The rules.
-    pub fn rules(&self) -> &BTreeMap<RuleId, Arc<Rule>> {
+    pub fn rules(&self) -> &BTreeMap<RuleId, Arc<CompiledRule>> {
         &self.rules
     }
 
     /// The rules that apply to a set.
-    pub fn rules_of(&self, subject: SetId) -> impl Iterator<Item = &Rule> {
+    pub fn rules_of(&self, subject: SetId) -> impl Iterator<Item = &CompiledRule> {
         let rules = self.by_subject.get(&subject).into_iter().flatten();
         rules.filter_map(|rule| self.rules.get(rule)).map(|rule| &**rule)
     }
 
     /// Which of two rules of one direction is asked first: by their places, and at the same place by their policies.
-    pub fn compare(&self, one: &Rule, other: &Rule) -> Ordering {
-        let object = |rule: &Rule| self.policies.get(&rule.policy).map(|origin| &origin.object);
+    pub fn compare(&self, one: &CompiledRule, other: &CompiledRule) -> Ordering {
+        let object = |rule: &CompiledRule| self.policies.get(&rule.policy).map(|origin| &origin.object);
         let by_policy = || object(one).cmp(&object(other));
         one.rank.cmp(&other.rank).then_with(by_policy).then_with(|| one.rule.cmp(&other.rule))
     }
@@ -122,30 +173,33 @@ impl View {
     fn take(&mut self, delta: &Delta, look: &mut impl FnMut(&View, &Change)) -> Result<(), OutOfStep> {
         for change in &delta.changes {
             look(self, change);
-            self.step(change).map_err(|what| OutOfStep::Content { epoch: delta.epoch, what })?;
+            self.step(change).map_err(|cause| OutOfStep::Change { epoch: delta.epoch, cause })?;
         }
         self.epoch = delta.epoch;
         Ok(())
     }
 
-    /// Takes one change of a delta.
-    pub fn step(&mut self, change: &Change) -> Result<(), String> {
+    /// Applies one change of a delta.
+    pub fn step(&mut self, change: &Change) -> Result<(), Contradiction> {
         match change {
-            Change::Policy(id, origin) => drop(self.policies.insert(*id, Arc::clone(origin))),
-            Change::Set(id, selection, members) => {
+            Change::PolicyApplied(id, origin) => drop(self.policies.insert(*id, Arc::clone(origin))),
+            Change::SetAdded(id, selection, members) => {
                 let set =
                     Set { selection: Arc::clone(selection), members: members.iter().cloned().collect() };
                 if self.sets.insert(*id, set).is_some() {
-                    return Err(format!("set {id} is there already"));
+                    return Err(Contradiction::SetExists(*id));
                 }
             }
-            Change::Rule(id, rule) => self.add_rule(*id, rule)?,
-            Change::Need(need) => {
-                if !self.sets.contains_key(&need.set) || !self.needs.insert(need.clone()) {
-                    return Err(format!("{need:?} is there already, or its set is not"));
+            Change::RuleAdded(id, rule) => self.add_rule(*id, rule)?,
+            Change::NeedAdded(need) => {
+                if !self.sets.contains_key(&need.set) {
+                    return Err(Contradiction::SetMissing(need.set));
+                }
+                if !self.needs.insert(need.clone()) {
+                    return Err(Contradiction::NeedExists(need.clone()));
                 }
             }
-            Change::Move(moves) => {
+            Change::MembersMoved(moves) => {
                 // All that leave go first: somebody with another address is not twice anywhere.
                 for moved in moves {
                     self.leave(&moved.members, &moved.left)?;
@@ -154,20 +208,20 @@ impl View {
                     self.join(&moved.members, &moved.joined)?;
                 }
             }
-            Change::NoNeed(need) => {
+            Change::NeedRemoved(need) => {
                 if !self.needs.remove(need) {
-                    return Err(format!("{need:?} is not there"));
+                    return Err(Contradiction::NeedMissing(need.clone()));
                 }
             }
-            Change::NoRule(id) => self.remove_rule(*id)?,
-            Change::NoSet(id) => {
-                let named = |rule: &Arc<Rule>| rule.sets().any(|set| set == *id);
+            Change::RuleRemoved(id) => self.remove_rule(*id)?,
+            Change::SetRemoved(id) => {
+                let named = |rule: &Arc<CompiledRule>| rule.sets().any(|set| set == *id);
                 if self.by_subject.contains_key(id)
                     || cfg!(debug_assertions) && self.rules.values().any(named)
                 {
-                    return Err(format!("set {id} is still named"));
+                    return Err(Contradiction::SetInUse(*id));
                 }
-                self.sets.remove(id).ok_or_else(|| format!("set {id} is not there"))?;
+                self.sets.remove(id).ok_or(Contradiction::SetMissing(*id))?;
                 let own = |part, node| Need { set: *id, part, node };
                 let first = own(Part::Subject, None);
                 let gone: Vec<Need> =
@@ -176,56 +230,56 @@ impl View {
                     self.needs.remove(&need);
                 }
             }
-            Change::NoPolicy(id) => {
+            Change::PolicyRemoved(id) => {
                 if self.by_policy.contains_key(id) {
-                    return Err(format!("policy {id} still has rules"));
+                    return Err(Contradiction::PolicyInUse(*id));
                 }
-                self.policies.remove(id).ok_or_else(|| format!("policy {id} is not there"))?;
+                self.policies.remove(id).ok_or(Contradiction::PolicyMissing(*id))?;
             }
         }
         Ok(())
     }
 
-    fn add_rule(&mut self, id: RuleId, rule: &Arc<Rule>) -> Result<(), String> {
+    fn add_rule(&mut self, id: RuleId, rule: &Arc<CompiledRule>) -> Result<(), Contradiction> {
         if !self.policies.contains_key(&rule.policy) {
-            return Err(format!("rule {id} comes before its policy"));
+            return Err(Contradiction::RuleBeforePolicy(id, rule.policy));
         }
         if let Some(set) = rule.sets().find(|set| !self.sets.contains_key(set)) {
-            return Err(format!("rule {id} comes before its set {set}"));
+            return Err(Contradiction::RuleBeforeSet(id, set));
         }
         self.by_subject.entry(rule.subject).or_default().insert(id);
         self.by_policy.entry(rule.policy).or_default().insert(id);
         match self.rules.insert(id, Arc::clone(rule)) {
-            Some(_) => Err(format!("rule {id} is there already")),
+            Some(_) => Err(Contradiction::RuleExists(id)),
             None => Ok(()),
         }
     }
 
-    fn remove_rule(&mut self, id: RuleId) -> Result<(), String> {
-        let rule = self.rules.remove(&id).ok_or_else(|| format!("rule {id} is not there"))?;
-        remove(&mut self.by_subject, rule.subject, id);
-        remove(&mut self.by_policy, rule.policy, id);
+    fn remove_rule(&mut self, id: RuleId) -> Result<(), Contradiction> {
+        let rule = self.rules.remove(&id).ok_or(Contradiction::RuleMissing(id))?;
+        remove(&mut self.by_subject, &rule.subject, id);
+        remove(&mut self.by_policy, &rule.policy, id);
         Ok(())
     }
 
-    fn leave(&mut self, members: &[Arc<Member>], sets: &[SetId]) -> Result<(), String> {
+    fn leave(&mut self, members: &[Arc<Member>], sets: &[SetId]) -> Result<(), Contradiction> {
         for id in sets {
-            let set = self.sets.get_mut(id).ok_or_else(|| format!("set {id} is not there"))?;
+            let set = self.sets.get_mut(id).ok_or(Contradiction::SetMissing(*id))?;
             for member in members {
                 if !set.members.remove(member) {
-                    return Err(format!("{member:?} is not in set {id}"));
+                    return Err(Contradiction::MemberMissing(*id, Arc::clone(member)));
                 }
             }
         }
         Ok(())
     }
 
-    fn join(&mut self, members: &[Arc<Member>], sets: &[SetId]) -> Result<(), String> {
+    fn join(&mut self, members: &[Arc<Member>], sets: &[SetId]) -> Result<(), Contradiction> {
         for id in sets {
-            let set = self.sets.get_mut(id).ok_or_else(|| format!("set {id} is not there"))?;
+            let set = self.sets.get_mut(id).ok_or(Contradiction::SetMissing(*id))?;
             for member in members {
                 if !set.members.insert(Arc::clone(member)) {
-                    return Err(format!("{member:?} is in set {id} already"));
+                    return Err(Contradiction::MemberExists(*id, Arc::clone(member)));
                 }
             }
         }
@@ -235,14 +289,15 @@ impl View {
     /// The whole as a delta, for somebody who has nothing yet.
     pub fn as_delta(&self) -> Delta {
         let mut changes: Vec<Change> = Vec::new();
-        changes.extend(self.policies.iter().map(|(id, origin)| Change::Policy(*id, Arc::clone(origin))));
+        changes
+            .extend(self.policies.iter().map(|(id, origin)| Change::PolicyApplied(*id, Arc::clone(origin))));
         changes.extend(self.sets.iter().map(|(id, set)| {
-            Change::Set(*id, Arc::clone(&set.selection), set.members.iter().cloned().collect())
+            Change::SetAdded(*id, Arc::clone(&set.selection), set.members.iter().cloned().collect())
         }));
-        let mut rules: Vec<(&RuleId, &Arc<Rule>)> = self.rules.iter().collect();
+        let mut rules: Vec<(&RuleId, &Arc<CompiledRule>)> = self.rules.iter().collect();
         rules.sort_by_key(|(_, rule)| rule.effect.turn(rule.rank));
-        changes.extend(rules.into_iter().map(|(id, rule)| Change::Rule(*id, Arc::clone(rule))));
-        changes.extend(self.needs.iter().cloned().map(Change::Need));
+        changes.extend(rules.into_iter().map(|(id, rule)| Change::RuleAdded(*id, Arc::clone(rule))));
+        changes.extend(self.needs.iter().cloned().map(Change::NeedAdded));
         Delta { epoch: self.epoch, changes }
     }
 
@@ -278,11 +333,11 @@ impl View {
     }
 }
 
-fn remove(index: &mut BTreeMap<u32, BTreeSet<u32>>, key: u32, id: u32) {
-    if let Some(ids) = index.get_mut(&key) {
+fn remove<K: Ord>(index: &mut BTreeMap<K, BTreeSet<RuleId>>, key: &K, id: RuleId) {
+    if let Some(ids) = index.get_mut(key) {
         ids.remove(&id);
         if ids.is_empty() {
-            index.remove(&key);
+            index.remove(key);
         }
     }
 }
@@ -298,9 +353,9 @@ impl TryFrom<&Delta> for View {
     }
 }
 
-// === impl Rule ===
+// === impl CompiledRule ===
 
-impl Rule {
+impl CompiledRule {
     /// The sets it names.
     pub fn sets(&self) -> impl Iterator<Item = SetId> {
         let peers = self.peers.iter().flatten().copied();

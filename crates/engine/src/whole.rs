@@ -9,6 +9,7 @@ use palisade_model::snapshot::{Objects, Snapshot};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::delta::{Delta, Need, Part};
+use crate::spans::Location;
 use crate::view::{Set, View};
 use crate::{Engine, sets};
 use palisade_model::event::{Event, Item, Key};
@@ -63,9 +64,9 @@ impl Engine {
         for (id, set) in self.sets.sets.iter().filter(|(_, set)| set.seen > 0) {
             let members = self.members_of(id).into_iter().collect();
             view.sets.insert(id, Set { selection: Arc::clone(&set.selection), members });
-            let needs = |part, hosts: &sets::Counts| -> Vec<Need> {
-                let need = |host| Need { set: id, part, node: self.node_name(host) };
-                hosts.iter().map(|(host, _)| need(*host)).collect()
+            let needs = |part, locations: &sets::Counts<Location>| -> Vec<Need> {
+                let need = |at| Need { set: id, part, node: self.node_name(at) };
+                locations.iter().map(|(location, _)| need(*location)).collect()
             };
             view.needs.extend(needs(Part::Subject, &set.nodes));
             view.needs.extend(needs(Part::Addresses, &set.needed));

@@ -249,7 +249,9 @@ fn a_rule_more_in_one_direction_leaves_those_of_the_other_alone() {
     world.put(with(1));
     assert_eq!(world.view.rules().len(), 21);
     let delta = world.put(with(2));
-    let [Change::Policy(id, origin), Change::Rule(_, new)] = &*delta.changes else { panic!("{delta:#?}") };
+    let [Change::PolicyApplied(id, origin), Change::RuleAdded(_, new)] = &*delta.changes else {
+        panic!("{delta:#?}")
+    };
     assert_eq!((new.policy, new.rule, new.directions), (*id, Some(1), Direction::Ingress.into()));
     // And everybody still finds where it is from.
     for rule in world.view.rules().values() {

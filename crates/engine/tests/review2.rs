@@ -166,7 +166,12 @@ fn a_policy_goes_with_its_rules_and_sets_and_nothing_else() {
     // Both nodes need the subject, which is everybody, and the peers.
     assert_eq!((world.view.needs().len(), world.view.sets().len()), (4, 2));
     let delta = world.remove(&from_b.key());
-    let [Change::NoRule(_), Change::NoSet(one), Change::NoSet(other), Change::NoPolicy(_)] = &*delta.changes
+    let [
+        Change::RuleRemoved(_),
+        Change::SetRemoved(one),
+        Change::SetRemoved(other),
+        Change::PolicyRemoved(_),
+    ] = &*delta.changes
     else {
         panic!("{delta:#?}")
     };
@@ -295,7 +300,8 @@ fn a_rule_is_edited_and_the_nodes_hear_once_of_its_policy() {
             let mut copy = world.engine.view();
             let delta = world.put(with(after, name));
             for part in copy.follow_for(&delta, &["n0", "n1"]).unwrap() {
-                let policies = part.changes.iter().filter(|change| matches!(change, Change::Policy(..)));
+                let policies =
+                    part.changes.iter().filter(|change| matches!(change, Change::PolicyApplied(..)));
                 assert_eq!(policies.count(), told, "{part:#?}");
                 assert_eq!(part.changes.len(), told + 2, "a rule that comes, one that goes: {part:#?}");
             }

@@ -21,7 +21,7 @@
 use std::fmt::{self, Write};
 use std::net::IpAddr;
 
-use palisade_engine::delta::{Rule, RuleEffect, SetId};
+use palisade_engine::delta::{CompiledRule, RuleEffect, SetId};
 use palisade_engine::selection::SetDigest;
 use palisade_engine::view::View;
 use palisade_model::pipeline::Effect;
@@ -172,7 +172,7 @@ impl fmt::Display for Scope {
 
 impl RuleDigests {
     /// Returns the digests of a rule of this view.
-    pub fn new(rule: &Rule, view: &View) -> RuleDigests {
+    pub fn new(rule: &CompiledRule, view: &View) -> RuleDigests {
         let shape = shape(rule, view);
         let mut encoder = Encoder::new("rule 1");
         let Rank { stage, placed, tier, priority, index } = rule.rank;
@@ -204,7 +204,7 @@ impl RuleDigests {
     }
 }
 
-fn shape(rule: &Rule, view: &View) -> Digest {
+fn shape(rule: &CompiledRule, view: &View) -> Digest {
     let mut encoder = Encoder::new("rule-shape 1");
     encoder.line(format_args!("stage {}", stage_name(rule.rank.stage)));
     encoder.line(format_args!("effect {}", effect_name(rule.effect)));

@@ -26,9 +26,10 @@
 //! TCP to ports 80 to 90 is allowed, but for port 85, and everything else is denied:
 //!
 //! ```
+//! use std::num::NonZeroU32;
 //! use std::sync::Arc;
 //!
-//! use palisade_engine::delta::{Directions, Rule, RuleEffect};
+//! use palisade_engine::delta::{CompiledRule, Directions, PolicyId, RuleEffect, SetId};
 //! use palisade_flatten::{Budget, Layer7Support, RuleList};
 //! use palisade_model::pipeline::Effect;
 //! use palisade_model::policy::{Direction, Priority, TrafficMatch, TrafficMatches};
@@ -38,13 +39,13 @@
 //! use palisade_model::traffic::{PortRange, Protocol};
 //!
 //! let rule = |index, effect, traffic| {
-//!     Arc::new(Rule {
-//!         policy: Default::default(),
+//!     Arc::new(CompiledRule {
+//!         policy: PolicyId::new(NonZeroU32::MIN),
 //!         rule: Some(index),
 //!         directions: Directions::from(Direction::Ingress),
 //!         rank: Rank { stage: Stage::Tiers, placed: true, tier: 10, priority: Priority(1.0), index },
 //!         effect: RuleEffect::Decide(effect),
-//!         subject: Default::default(),
+//!         subject: SetId::new(NonZeroU32::MIN),
 //!         peers: None,
 //!         destination: None,
 //!         traffic,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use palisade_engine::delta::{Rule, RuleEffect, SetId};
+use palisade_engine::delta::{CompiledRule, RuleEffect, SetId};
 use palisade_model::pipeline::{Effect, Stages, decide};
 use palisade_model::policy::{Direction, TrafficMatch, TrafficMatches};
 use palisade_model::snapshot::Stage;
@@ -19,7 +19,7 @@ use crate::verdicts::FlatVerdicts;
 #[derive(Debug)]
 pub struct RuleList {
     direction: Direction,
-    rules: Vec<Arc<Rule>>,
+    rules: Vec<Arc<CompiledRule>>,
     /// The effect of each rule on this data plane.
     effects: Vec<Effect>,
     /// Peer sets of each condition. All conditions are different.
@@ -81,7 +81,7 @@ impl ConditionId {
 
 impl RuleList {
     /// Returns the list of these rules, which are in the order of [`palisade_engine::view::View::compare`].
-    pub fn new(mut rules: Vec<Arc<Rule>>, direction: Direction, layer7: Layer7Support) -> RuleList {
+    pub fn new(mut rules: Vec<Arc<CompiledRule>>, direction: Direction, layer7: Layer7Support) -> RuleList {
         // One isolation is enough: the first is named as the decider.
         let mut isolated = false;
         rules.retain(|rule| rule.effect != RuleEffect::Isolate || !std::mem::replace(&mut isolated, true));
@@ -152,7 +152,7 @@ impl RuleList {
     }
 
     /// Returns the rules, of which a [`Decision`](crate::Decision) names one by its index.
-    pub fn rules(&self) -> &[Arc<Rule>] {
+    pub fn rules(&self) -> &[Arc<CompiledRule>] {
         &self.rules
     }
 
@@ -223,7 +223,7 @@ impl RuleList {
 }
 
 /// Isolations are no rules of a stage: their effect is never used.
-fn effect(rule: &Rule, layer7: Layer7Support) -> Effect {
+fn effect(rule: &CompiledRule, layer7: Layer7Support) -> Effect {
     match (rule.effect, layer7) {
         (RuleEffect::Isolate, _) | (RuleEffect::Decide(Effect::AllowTcp), Layer7Support::None) => {
             Effect::Deny
@@ -235,7 +235,7 @@ fn effect(rule: &Rule, layer7: Layer7Support) -> Effect {
 // === impl NamedTraffic ===
 
 impl NamedTraffic {
-    fn of(rules: &[Arc<Rule>]) -> Self {
+    fn of(rules: &[Arc<CompiledRule>]) -> Self {
         let (mut names, mut named) = (NamedTraffic::default(), [false; PROTOCOLS.len()]);
         for rule in rules {
             let TrafficMatches::Of(all) = &rule.traffic else { continue };

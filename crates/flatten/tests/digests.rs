@@ -11,7 +11,7 @@ mod lists;
 use std::sync::Arc;
 
 use palisade_engine::Engine;
-use palisade_engine::delta::{Rule, RuleEffect};
+use palisade_engine::delta::{CompiledRule, RuleEffect};
 use palisade_flatten::digest::Encoder;
 use palisade_flatten::{Budget, Digest, FlatVerdicts, Layer7Support, RuleDigests, RuleList};
 use palisade_model::event::{Event, Item};
@@ -34,7 +34,7 @@ fn traffic() -> TrafficMatches {
     ])
 }
 
-fn flat(rules: Vec<Arc<Rule>>) -> FlatVerdicts {
+fn flat(rules: Vec<Arc<CompiledRule>>) -> FlatVerdicts {
     let list = RuleList::new(rules, Direction::Ingress, Layer7Support::None);
     list.flatten(&[], &mut Budget::unlimited())
 }
@@ -127,7 +127,7 @@ fn different_rules_have_different_shapes() {
     for item in items(objects([])) {
         engine.apply(Event::Apply(item));
     }
-    let mut seen: Vec<(Digest, Arc<Rule>)> = Vec::new();
+    let mut seen: Vec<(Digest, Arc<CompiledRule>)> = Vec::new();
     for case in cases(1) {
         let item = Item::Policy(case.policy.clone());
         let key = item.key();
@@ -143,8 +143,8 @@ fn different_rules_have_different_shapes() {
     let mut different = 0;
     for pair in seen.windows(2) {
         let [(digest, one), (next, other)] = pair else { continue };
-        let same = |one: &Rule, other: &Rule| {
-            let parts = |rule: &Rule| {
+        let same = |one: &CompiledRule, other: &CompiledRule| {
+            let parts = |rule: &CompiledRule| {
                 (rule.rank.stage, rule.effect, rule.peers.is_some(), rule.destination.is_some())
             };
             parts(one) == parts(other)

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use palisade_engine::Engine;
-use palisade_engine::delta::{Member, MemberKind, Rule, SetId};
+use palisade_engine::delta::{CompiledRule, Member, MemberKind, SetId};
 use palisade_engine::selection::SetKind;
 use palisade_engine::view::View;
 use palisade_flatten::{
@@ -176,7 +176,7 @@ fn classes(
     via: Option<SetId>,
 ) -> (Arc<RuleList>, PeerClasses) {
     let rules = subjects.iter().flat_map(|set| view.rule_ids_of(*set)).map(|id| &view.rules()[&id]);
-    let mut rules: Vec<Arc<Rule>> =
+    let mut rules: Vec<Arc<CompiledRule>> =
         rules.filter(|rule| rule.directions.contains(direction)).cloned().collect();
     rules.sort_by(|one, other| view.compare(one, other));
     let list = Arc::new(RuleList::new(rules, direction, Layer7Support::None));

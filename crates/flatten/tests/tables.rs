@@ -9,7 +9,7 @@ mod lists;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use palisade_engine::delta::{Rule, RuleEffect};
+use palisade_engine::delta::{CompiledRule, RuleEffect};
 use palisade_flatten::{Budget, Decision, FlatVerdicts, Layer7Support, RuleList};
 use palisade_model::pipeline::{Effect, Stages, verdict};
 use palisade_model::policy::{Direction, IcmpMatch, PortMatch, TrafficMatch, TrafficMatches};
@@ -64,7 +64,7 @@ fn traffic(dice: &mut Dice) -> TrafficMatches {
     TrafficMatches::Of(all)
 }
 
-fn rules(dice: &mut Dice) -> Vec<Arc<Rule>> {
+fn rules(dice: &mut Dice) -> Vec<Arc<CompiledRule>> {
     let mut rules: Vec<(Stage, RuleEffect)> = Vec::new();
     for stage in [Stage::Tiers, Stage::NetworkPolicy, Stage::Baseline] {
         for _ in 0..dice.roll(5) {
@@ -110,7 +110,12 @@ fn points() -> Vec<(Point, Addressing)> {
 }
 
 /// The verdict about one connection, by the pipeline for single ones.
-fn single(rules: &[Arc<Rule>], layer7: Layer7Support, point: Point, addressing: Addressing) -> Verdict {
+fn single(
+    rules: &[Arc<CompiledRule>],
+    layer7: Layer7Support,
+    point: Point,
+    addressing: Addressing,
+) -> Verdict {
     let of = |stage: Stage| {
         rules.iter().filter(move |rule| rule.rank.stage == stage).filter_map(move |rule| match rule.effect {
             RuleEffect::Isolate => None,
@@ -130,7 +135,7 @@ fn single(rules: &[Arc<Rule>], layer7: Layer7Support, point: Point, addressing: 
     verdict(point.protocol == Protocol::Tcp, stages, |rule| rule.traffic.covers(point, &receiver))
 }
 
-fn flat(rules: &[Arc<Rule>], layer7: Layer7Support) -> FlatVerdicts {
+fn flat(rules: &[Arc<CompiledRule>], layer7: Layer7Support) -> FlatVerdicts {
     RuleList::new(rules.to_vec(), Direction::Ingress, layer7).flatten(&[], &mut Budget::unlimited())
 }
 
@@ -263,7 +268,7 @@ fn equal_verdicts_are_equal_tables() {
 #[test]
 fn work_grows_with_intervals_and_not_with_their_product() {
     let steps = |rules: usize| {
-        let rules: Vec<Arc<Rule>> = (0..rules)
+        let rules: Vec<Arc<CompiledRule>> = (0..rules)
             .map(|index| {
                 let ranges = (0..10).map(|nth| {
                     let first = u16::try_from((index * 7 + nth * 997) % 6000).unwrap();

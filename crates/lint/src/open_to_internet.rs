@@ -131,8 +131,11 @@ fn example(decisions: &mut Decisions<'_>, combination: u32, at: RuleAt, tcp: Tra
     let met = &decisions.combinations[combination as usize];
     let reach = &decisions.reach[met.family as usize];
     // Only the class of addresses that no rule distinguishes is the internet.
-    let world = reach.of_address(palisade_analysis::reach::decisions::somewhere(met.family), &decisions.cuts);
-    if met.combination.outside.map(|meeting| meeting.other.0) != Some(world) {
+    let world = reach.of_address(
+        palisade_analysis::reach::combinations::example_outside_address(met.family),
+        &decisions.cuts,
+    );
+    if met.combination.outside.map(|pair| pair.other.0) != Some(world) {
         return None;
     }
     let isolated = reach.is_isolated(&met.combination);

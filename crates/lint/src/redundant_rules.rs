@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use palisade_analysis::reach::traffics::Traffics;
 use palisade_analysis::reach::{Decider, RuleAt};
-use palisade_analysis::space::{Answer, Predicate, Space};
+use palisade_analysis::space::{Predicate, SearchResult, Space};
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
 use palisade_model::matching::Endpoint;
 use palisade_model::policy::{
@@ -334,7 +334,7 @@ impl RedundancySearch {
         let against: Vec<Predicate> =
             others.iter().filter_map(|(_, one)| predicates(one)).flatten().collect();
         let against: Vec<&Predicate> = against.iter().collect();
-        let covered = |own: &Predicate| matches!(space.find(&[own], &against), Answer::Nobody);
+        let covered = |own: &Predicate| matches!(space.find(&[own], &against), SearchResult::Empty);
         // Subjects other than pods have no predicate: their policies are not reported.
         if self.budget == 0 || !predicates(isolation)?.iter().all(covered) {
             return None;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use palisade_analysis::reach::decisions::Meeting;
+use palisade_analysis::reach::combinations::EndpointPair;
 use palisade_analysis::reach::traffics::{TrafficId, Traffics};
 use palisade_analysis::reach::{Decider, RuleAt};
 use palisade_model::diagnostic::{Code, Diagnostic, Severity};
@@ -29,7 +29,7 @@ const MAX_PAIRS: usize = 4_000_000;
 struct RefusedConnections {
     family: usize,
     direction: Direction,
-    meeting: Meeting,
+    pair: EndpointPair,
     about: TrafficId,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
     let all: Vec<(RuleAt, Vec<u32>)> = all.map(|(at, facts)| (*at, facts.combinations.clone())).collect();
     for (at, places) in all {
         let Some(refused) = refused(decisions, at, places, &mut left) else { continue };
-        let Some(flow) = decisions.flow_of(refused.direction, &refused.meeting, refused.about) else {
+        let Some(flow) = decisions.flow_of(refused.direction, &refused.pair, refused.about) else {
             continue;
         };
         let (side, by, places) = refuser(decisions, &refused);
@@ -92,16 +92,16 @@ fn refused(
                 return None;
             }
         }
-        for meeting in reach.meetings(&met.combination, &decisions.ends[family]) {
+        for pair in reach.endpoint_pairs(&met.combination, &decisions.ends[family]) {
             *left = left.saturating_sub(1);
             if *left == 0 {
                 return None;
             }
-            let through = decisions.cells.get(reach.other_side(direction, &meeting)).allow;
+            let through = decisions.cells.get(reach.other_side(direction, &pair)).allow;
             if decisions.cells.traffics.intersection(through, about) != Traffics::EMPTY {
                 return None;
             }
-            first = first.or(Some(RefusedConnections { family, direction, meeting, about }));
+            first = first.or(Some(RefusedConnections { family, direction, pair, about }));
         }
     }
     first
@@ -109,14 +109,14 @@ fn refused(
 
 /// Returns the side that refuses, the rule or the policies that do so, and their locations.
 fn refuser(decisions: &mut Decisions<'_>, refused: &RefusedConnections) -> (String, String, String) {
-    let RefusedConnections { family, direction, meeting, about } = refused;
+    let RefusedConnections { family, direction, pair, about } = refused;
     let other = match direction {
         Direction::Egress => Direction::Ingress,
         Direction::Ingress => Direction::Egress,
     };
     let reach = &decisions.reach[*family];
-    let side = format!("the {other} of {},", decisions.snapshot.describe(meeting.other.1));
-    let reasons = reach.reasons(other, meeting.other.0, meeting.own.0, &mut decisions.cells);
+    let side = format!("the {other} of {},", decisions.snapshot.describe(pair.other.1));
+    let reasons = reach.reasons(other, pair.other.0, pair.own.0, &mut decisions.cells);
     let shown = decisions.cells.traffics.space().sample(decisions.cells.traffics.set(*about));
     let is_about = |part: TrafficId| {
         let both = decisions.cells.traffics.set(part).intersection(decisions.cells.traffics.set(*about));
@@ -136,7 +136,7 @@ fn refuser(decisions: &mut Decisions<'_>, refused: &RefusedConnections) -> (Stri
             (side, name, combination)
         }
         None => {
-            let by = reach.isolated_by(other, meeting.other.0);
+            let by = reach.isolated_by(other, pair.other.0);
             let (names, places) = decisions.names_of_policies(&by);
             (side, format!("isolated by {names}"), places)
         }

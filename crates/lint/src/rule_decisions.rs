@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use palisade_analysis::reach::cells::{CellId, Cells};
+use palisade_analysis::reach::combinations::{ClassMembers, EndpointPair, RuleCombination};
 use palisade_analysis::reach::cuts::Cuts;
-use palisade_analysis::reach::decisions::{Combination, Ends, Meeting};
 use palisade_analysis::reach::traffics::{TrafficId, Traffics};
 use palisade_analysis::reach::{Decider, Reach, RuleAt};
 use palisade_model::address::Family;
@@ -51,7 +51,7 @@ pub(super) struct Decisions<'s> {
     pub cells: Cells,
     pub reach: [Reach<'s>; 2],
     /// Endpoints of the classes of each.
-    pub ends: [Ends; 2],
+    pub ends: [ClassMembers; 2],
     /// All combinations of rules that apply to some connection.
     pub combinations: Vec<EvaluatedCombination>,
     /// Rules that match some connection.
@@ -76,7 +76,7 @@ pub(super) struct Decisions<'s> {
 /// A combination of rules with its verdicts.
 pub(super) struct EvaluatedCombination {
     pub family: Family,
-    pub combination: Combination,
+    pub combination: RuleCombination,
     pub outcome: CombinationOutcome,
     /// Cost of deciding it, in traffic intervals.
     cost: usize,
@@ -133,7 +133,7 @@ impl<'s> Decisions<'s> {
             exceeded: cuts.coarse,
             cuts,
             cells,
-            ends: [0, 1].map(|at: usize| reach[at].ends()),
+            ends: [0, 1].map(|at: usize| reach[at].class_members()),
             reach,
             combinations: Vec::new(),
             rules: BTreeMap::new(),
@@ -168,7 +168,7 @@ impl<'s> Decisions<'s> {
         self.exceeded |= !skipped.is_empty();
         self.skipped.extend(skipped);
         for combination in combinations {
-            let matched = reach.meant(&combination, &mut self.cells);
+            let matched = reach.matched_rules(&combination, &mut self.cells);
             let cost = cost(&matched, &self.cells.traffics);
             if cost > self.initial_budget {
                 self.exceeded = true;
@@ -180,7 +180,7 @@ impl<'s> Decisions<'s> {
             for (rule, _) in matched.into_iter().filter(|(_, about)| *about != Traffics::EMPTY) {
                 let facts = self.rules.entry(rule).or_default();
                 facts.combinations.push(at);
-                facts.has_distinct_ends |= combination.meeting.is_some();
+                facts.has_distinct_ends |= combination.pair.is_some();
             }
             let mut deciding = Vec::new();
             let mut parts = Vec::new();
@@ -234,7 +234,7 @@ impl<'s> Decisions<'s> {
     /// Returns the traffic that a rule matches in a combination.
     pub fn matched_traffic(&mut self, at: u32, rule: RuleAt) -> TrafficId {
         let EvaluatedCombination { family, combination, .. } = &self.combinations[at as usize];
-        let matched = self.reach[*family as usize].meant(combination, &mut self.cells);
+        let matched = self.reach[*family as usize].matched_rules(combination, &mut self.cells);
         matched.into_iter().find(|(own, _)| *own == rule).map_or(Traffics::EMPTY, |(_, about)| about)
     }
 
@@ -281,16 +281,16 @@ impl<'s> Decisions<'s> {
     /// Describes an example connection of a combination with some of this traffic, from or to outside if so requested.
     pub fn flow(&self, at: u32, about: TrafficId, outside: bool) -> Option<String> {
         let combination = &self.combinations[at as usize].combination;
-        let meeting = if outside { combination.outside? } else { combination.meeting? };
-        self.flow_of(combination.direction, &meeting, about)
+        let pair = if outside { combination.outside? } else { combination.pair? };
+        self.flow_of(combination.direction, &pair, about)
     }
 
     /// Describes the connection between two endpoints with some of this traffic.
-    pub fn flow_of(&self, direction: Direction, meeting: &Meeting, about: TrafficId) -> Option<String> {
+    pub fn flow_of(&self, direction: Direction, pair: &EndpointPair, about: TrafficId) -> Option<String> {
         let traffic = self.cells.traffics.space().sample(self.cells.traffics.set(about))?;
         let (source, destination) = match direction {
-            Direction::Egress => (meeting.own.1, meeting.other.1),
-            Direction::Ingress => (meeting.other.1, meeting.own.1),
+            Direction::Egress => (pair.own.1, pair.other.1),
+            Direction::Ingress => (pair.other.1, pair.own.1),
         };
         // Names stand for the first addresses of a family that both have; other addresses are printed themselves.
         let [from, to] = [source, destination].map(|end| (end.who, None));
@@ -308,15 +308,15 @@ impl<'s> Decisions<'s> {
     pub fn open_flow(&mut self, at: u32, about: TrafficId) -> Option<String> {
         let EvaluatedCombination { family, combination, .. } = &self.combinations[at as usize];
         let (reach, direction) = (&self.reach[*family as usize], combination.direction);
-        let meetings = reach.meetings(combination, &self.ends[*family as usize]).take(MAX_PAIRS);
-        let open = meetings.into_iter().find_map(|meeting| {
-            let cell = reach.other_side(direction, &meeting);
+        let endpoint_pairs = reach.endpoint_pairs(combination, &self.ends[*family as usize]).take(MAX_PAIRS);
+        let open = endpoint_pairs.into_iter().find_map(|pair| {
+            let cell = reach.other_side(direction, &pair);
             let through = self.cells.get(cell).allow;
             let open = self.cells.traffics.intersection(through, about);
-            (open != Traffics::EMPTY).then_some((meeting, open))
+            (open != Traffics::EMPTY).then_some((pair, open))
         });
-        let (meeting, open) = open?;
-        self.flow_of(direction, &meeting, open)
+        let (pair, open) = open?;
+        self.flow_of(direction, &pair, open)
     }
 
     /// Returns the name of a rule for messages: `ingress rule 0 (no-ssh) of AdminNetworkPolicy base`.

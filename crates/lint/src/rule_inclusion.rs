@@ -1,7 +1,7 @@
 //! Inclusion of rules of the NetworkPolicy stage, for all pods that could exist and all addresses.
 
-use palisade_analysis::reach::decisions::carried_anywhere;
-use palisade_analysis::space::{Answer, Predicate, Space};
+use palisade_analysis::reach::combinations::traffic_anywhere;
+use palisade_analysis::space::{Predicate, SearchResult, Space};
 use palisade_model::address::Block;
 use palisade_model::policy::{Namespaces, Peer, Peers, PodSet, Rule, Subject, TrafficMatches};
 use palisade_model::ranges::Ranges;
@@ -36,7 +36,7 @@ fn traffic(decisions: &mut Decisions<'_>, outer: &Rule, inner: &Rule) -> bool {
         return true;
     }
     let traffics = &mut decisions.cells.traffics;
-    match (carried_anywhere(outer, traffics), carried_anywhere(inner, traffics)) {
+    match (traffic_anywhere(outer, traffics), traffic_anywhere(inner, traffics)) {
         (Some(outer), Some(inner)) => traffics.intersection(outer, inner) == inner,
         _ => false,
     }
@@ -72,7 +72,7 @@ fn pods_and_blocks<'p>(space: &Space, peers: &'p [Peer]) -> Option<(Vec<Predicat
 
 fn are_covered(space: &Space, outer: &[Predicate], inner: &[Predicate]) -> bool {
     let outer: Vec<&Predicate> = outer.iter().collect();
-    inner.iter().all(|own| matches!(space.find(&[own], &outer), Answer::Nobody))
+    inner.iter().all(|own| matches!(space.find(&[own], &outer), SearchResult::Empty))
 }
 
 /// Whether a set is the same for every subject, so that the space of pods has a predicate for it.

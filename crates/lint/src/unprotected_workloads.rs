@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use palisade_analysis::map::{Level, Workload, workloads};
 use palisade_analysis::reach::cells::CellId;
-use palisade_analysis::reach::decisions::somewhere;
+use palisade_analysis::reach::combinations::example_outside_address;
 use palisade_model::address::Family;
 use palisade_model::diagnostic::{Code, Diagnostic, Severity, Subject};
 use palisade_model::policy::Direction;
@@ -65,7 +65,7 @@ pub(super) fn check(decisions: &mut Decisions<'_>, found: &mut Vec<Diagnostic>) 
         let message = format!(
             "nothing protects {count} {noun} of namespace {name}: {}{more}; {} -> {name}/{} {traffic} is allowed, as is everything",
             names.join(", "),
-            somewhere(*family),
+            example_outside_address(*family),
             first.name,
         );
         let at = snapshot.namespace(&name).and_then(|namespace| namespace.at.clone());

@@ -13,9 +13,9 @@
 use std::collections::{BTreeSet, HashMap};
 
 use palisade_analysis::reach::RuleAt;
-use palisade_analysis::reach::decisions::carried_anywhere;
+use palisade_analysis::reach::combinations::traffic_anywhere;
 use palisade_analysis::reach::traffics::{TrafficId, Traffics};
-use palisade_analysis::space::{Bits, Predicate, Space};
+use palisade_analysis::space::{BitSet, Predicate, Space};
 use palisade_model::address::{Block, Family};
 use palisade_model::policy::{Action, Peer, Peers, PodSet, Rule, Subject};
 use palisade_model::ranges::Ranges;
@@ -59,7 +59,7 @@ struct SelectedEndpoints<'s> {
 }
 
 /// A rule in evaluation order, with the traffic it matches on any destination.
-struct RankedRule<'s> {
+struct OrderedRule<'s> {
     at: RuleAt,
     rule: &'s Rule,
     about: TrafficId,
@@ -96,8 +96,8 @@ impl UnreachabilityProver {
             return None;
         }
         let rule = decisions.rule(at).1;
-        let about = carried_anywhere(rule, &mut decisions.cells.traffics)?;
-        let later = RankedRule { at, rule, about };
+        let about = traffic_anywhere(rule, &mut decisions.cells.traffics)?;
+        let later = OrderedRule { at, rule, about };
         let own = subjects(decisions.snapshot, rule);
         let others = peers(decisions.snapshot, rule);
         if about == Traffics::EMPTY || own.unsupported || others.unsupported || own.pods.is_empty() {
@@ -113,7 +113,7 @@ impl UnreachabilityProver {
             if !is_in(0) {
                 continue;
             }
-            let here: Vec<&RankedRule<'_>> =
+            let here: Vec<&OrderedRule<'_>> =
                 earlier.iter().enumerate().filter(|(at, _)| is_in(at + 1)).map(|(_, one)| one).collect();
             if !self.is_covered(decisions, &later, &others, &here, &mut shadowed_by)? {
                 return None;
@@ -127,8 +127,8 @@ impl UnreachabilityProver {
         &mut self,
         decisions: &mut Decisions<'s>,
         stage: Stage,
-        later: &RankedRule<'_>,
-    ) -> Option<Vec<RankedRule<'s>>> {
+        later: &OrderedRule<'_>,
+    ) -> Option<Vec<OrderedRule<'s>>> {
         let mut earlier = Vec::new();
         for at in &self.order {
             let own = decisions.stage(*at);
@@ -144,9 +144,9 @@ impl UnreachabilityProver {
                 self.exceeded = true;
                 return None;
             }
-            let Some(about) = carried_anywhere(rule, &mut decisions.cells.traffics) else { continue };
+            let Some(about) = traffic_anywhere(rule, &mut decisions.cells.traffics) else { continue };
             if decisions.cells.traffics.intersection(about, later.about) != Traffics::EMPTY {
-                earlier.push(RankedRule { at: *at, rule, about });
+                earlier.push(OrderedRule { at: *at, rule, about });
             }
         }
         (!earlier.is_empty()).then_some(earlier)
@@ -156,9 +156,9 @@ impl UnreachabilityProver {
     fn is_covered(
         &mut self,
         decisions: &mut Decisions<'_>,
-        later: &RankedRule<'_>,
+        later: &OrderedRule<'_>,
         own: &SelectedEndpoints<'_>,
-        earlier: &[&RankedRule<'_>],
+        earlier: &[&OrderedRule<'_>],
         shadowed_by: &mut BTreeSet<RuleAt>,
     ) -> Option<bool> {
         let selected: Vec<SelectedEndpoints<'_>> =
@@ -219,7 +219,7 @@ impl UnreachabilityProver {
         &mut self,
         own: &SelectedEndpoints<'m>,
         others: &[SelectedEndpoints<'m>],
-    ) -> Option<(Vec<Vec<usize>>, Vec<Bits>)> {
+    ) -> Option<(Vec<Vec<usize>>, Vec<BitSet>)> {
         // Building the sets is work too, also where no proof follows.
         let selected = || std::iter::once(own).chain(others);
         self.budget = self.budget.saturating_sub(selected().map(|selected| selected.pods.len()).sum());

@@ -136,7 +136,7 @@ pub fn run_packets(
         }
     }
     let next = AtomicUsize::new(0);
-    let done: Mutex<BTreeMap<usize, TestResult>> = Mutex::default();
+    let done: Mutex<BTreeMap<usize, PacketTestResult>> = Mutex::default();
     let broken: Mutex<Option<PacketError>> = Mutex::default();
     let work = || {
         let mut packets = factory()?;
@@ -172,14 +172,14 @@ pub fn run_packets(
     Ok(report)
 }
 
-type TestResult = Result<Vec<PacketCase>, Box<Diagnostic>>;
+type PacketTestResult = Result<Vec<PacketCase>, Box<Diagnostic>>;
 
 fn packet_test(
     source: &Source,
     test: &PolicyTest<'_>,
     worlds: &WorldCache<'_>,
     packets: &mut dyn PacketSender,
-) -> Result<TestResult, PacketError> {
+) -> Result<PacketTestResult, PacketError> {
     let base = match worlds.get(source, &test.world, &test.at) {
         Ok(base) => base,
         Err(diagnostic) => return Ok(Err(diagnostic)),

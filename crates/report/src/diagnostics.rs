@@ -1,4 +1,4 @@
-//! What all printers of diagnostics need: the texts to quote from, and counts.
+//! Helpers of all printers of diagnostics: sources to quote from, and counts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use palisade_model::diagnostic::{Diagnostic, Severity};
 
 pub use super::text::finding::render;
 
-/// The texts by name.
-pub type Texts<'s> = BTreeMap<&'s str, &'s Source>;
+/// Sources by name, to quote from.
+pub type SourcesByName<'s> = BTreeMap<&'s str, &'s Source>;
 
-/// The texts of an input, to quote from.
-pub fn texts(sources: &[Arc<Source>]) -> Texts<'_> {
+/// Indexes the sources of an input by name.
+pub fn sources_by_name(sources: &[Arc<Source>]) -> SourcesByName<'_> {
     sources.iter().map(|source| (&**source.name(), &**source)).collect()
 }
 
-/// `2 errors, 1 warning`.
+/// Describes the number of diagnostics by severity: `2 errors, 1 warning`.
 pub fn counts(found: &[Diagnostic]) -> String {
     let count = |severity| found.iter().filter(|diagnostic| diagnostic.severity() == severity).count();
     let words = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Note, "note")]
@@ -28,7 +28,7 @@ pub fn counts(found: &[Diagnostic]) -> String {
     if words.is_empty() { "no problems".to_owned() } else { words.join(", ") }
 }
 
-/// `1 object`, `2 objects`.
+/// Returns a count with its noun: `1 object`, `2 objects`.
 pub fn plural(count: usize, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }

@@ -1,4 +1,4 @@
-//! An evaluation as a tree for people: the answer first, then the reason, then where to change it.
+//! Evaluation of a flow as a tree of text: the verdict first, then the reasons, then the location to change.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use palisade_model::trace::{
 use super::style::{Look, wrap};
 use crate::text::{NL, Text};
 
-/// How many rules that do not match, and policies that do not apply, are shown of a stage.
-const SHOWN: usize = 6;
+/// Maximum number of unmatched rules, and of policies that do not apply, shown of a stage.
+const MAX_SHOWN: usize = 6;
 
-/// One line of the tree: the stage, what happened, where.
-struct Line {
+/// One line of the tree.
+struct TreeLine {
     stage: String,
     text: String,
     at: Option<Location>,
-    decisive: bool,
+    is_last: bool,
 }
 
-/// The whole answer. `all` shows every rule that was asked.
+/// Prints an evaluation; with `all` every rule that was evaluated.
 pub fn explanation(snapshot: &Snapshot, evaluation: &Evaluation, look: Look, all: bool) -> Text {
     let mut out = headline(snapshot, &evaluation.flow, evaluation.verdict, look);
     for conditions in evaluation.conditions() {
@@ -50,7 +50,7 @@ pub fn explanation(snapshot: &Snapshot, evaluation: &Evaluation, look: Look, all
     out
 }
 
-/// `DENIED   shop/web 10.1.0.12  →  shop/db-0 10.1.0.31   tcp/5432`.
+/// Prints the verdict and the flow: `DENIED   shop/web 10.1.0.12  →  shop/db-0 10.1.0.31   tcp/5432`.
 pub fn headline(snapshot: &Snapshot, flow: &Flow, verdict: Verdict, look: Look) -> Text {
     let word = match verdict {
         Verdict::Allow => look.good("ALLOWED"),
@@ -89,23 +89,23 @@ fn side_tree(snapshot: &Snapshot, flow: &Flow, side: &Side, look: Look, all: boo
     let between = if plain.chars().count() + 2 > look.width { Text::own("\n    ") } else { Text::own(" ") };
     let summary = if side.verdict == Verdict::Allow { Text::from(summary) } else { look.bad(&summary) };
     write_line!(out, "  {} of {} —{between}{summary}", side.direction, look.strong(&who));
-    let mut lines: Vec<Line> = side.stages.iter().flat_map(|stage| stage_lines(stage, all)).collect();
+    let mut lines: Vec<TreeLine> = side.stages.iter().flat_map(|stage| stage_lines(stage, all)).collect();
     if let Some(last) = lines.last_mut() {
-        last.decisive = true;
+        last.is_last = true;
     }
     let stage_width = lines.iter().map(|line| line.stage.chars().count()).max().unwrap_or(0);
     // "  ╰─ " + stage + "  " + text + "  " + place
     let room = look.width.saturating_sub(5 + stage_width + 2).max(30);
-    let places = lines.iter().filter_map(|line| line.at.as_ref()).map(|at| at.to_string().chars().count());
-    let column = room.saturating_sub(places.max().unwrap_or(0));
+    let locations = lines.iter().filter_map(|line| line.at.as_ref()).map(|at| at.to_string().chars().count());
+    let column = room.saturating_sub(locations.max().unwrap_or(0));
     for line in &lines {
         tree_line(line, stage_width, room, column, look, out);
     }
 }
 
-/// One line of the tree, wrapped; the place stands in a column at the right of its last line, or below where it does not
+/// Prints a line of the tree, wrapped; its location in a column at the right of the last line, or below where it does not
 /// fit.
-fn tree_line(line: &Line, stage_width: usize, room: usize, column: usize, look: Look, out: &mut Text) {
+fn tree_line(line: &TreeLine, stage_width: usize, room: usize, column: usize, look: Look, out: &mut Text) {
     let at = line.at.as_ref().map(ToString::to_string).unwrap_or_default();
     let count = |text: &str| text.chars().count();
     // Continued lines are indented by two.
@@ -125,7 +125,7 @@ fn tree_line(line: &Line, stage_width: usize, room: usize, column: usize, look: 
     }
     for (index, text) in texts.iter().enumerate() {
         let (first, last) = (index == 0, index + 1 == texts.len());
-        let branch = match (first, line.decisive) {
+        let branch = match (first, line.is_last) {
             (true, true) => "╰─",
             (false, true) => "  ",
             (_, false) => "│ ",
@@ -168,19 +168,23 @@ fn summary(side: &Side) -> String {
     }
 }
 
-fn stage_lines(stage: &StageTrace, all: bool) -> Vec<Line> {
+fn stage_lines(stage: &StageTrace, all: bool) -> Vec<TreeLine> {
     let mut lines = Vec::new();
     let union = stage.stage == StageName::NetworkPolicy;
-    let plain = |text: String, at: Option<Location>| Line { stage: String::new(), text, at, decisive: false };
+    let plain =
+        |text: String, at: Option<Location>| TreeLine { stage: String::new(), text, at, is_last: false };
     let hidden =
         |count: usize, what: &str| plain(format!("… and {count} more {what} (--all shows them)"), None);
-    let shown = if all { usize::MAX } else { SHOWN };
+    let shown = if all { usize::MAX } else { MAX_SHOWN };
 
-    // Who is isolated by others need not hear of every neighbour's policy; in a tier they show the order.
+    // Policies of other pods explain nothing in a union; in a tier they show the order.
     let bystanders = if union && !all { 0 } else { shown };
     for bystander in stage.bystanders.iter().take(bystanders) {
-        let text =
-            format!("{}: no match (applies to {})", named(&bystander.object, union), bystander.applies_to);
+        let text = format!(
+            "{}: no match (applies to {})",
+            policy_name(&bystander.object, union),
+            bystander.applies_to
+        );
         lines.push(plain(text, bystander.object.at.clone()));
     }
     if !union && stage.bystanders.len() > shown {
@@ -192,22 +196,22 @@ fn stage_lines(stage: &StageTrace, all: bool) -> Vec<Line> {
     for object in &stage.isolated_by {
         let unreadable = stage.unreadable.iter().find(|(unreadable, _)| unreadable == object);
         let why = unreadable.map(|(_, what)| format!(", which cannot be read: {what}")).unwrap_or_default();
-        lines.push(plain(format!("isolated by {}{why}", named(object, union)), object.at.clone()));
+        lines.push(plain(format!("isolated by {}{why}", policy_name(object, union)), object.at.clone()));
     }
-    // The rules that matched are the answer; of the others the last ones before it are the most telling.
+    // Of the unmatched rules the last ones before a match explain most.
     let matched = |step: &&Step| matches!(step.result, StepResult::Matched);
     let counts = !union || stage.outcome != StageOutcome::NotIsolated;
     let mut steps: Vec<&Step> = stage.steps.iter().filter(|_| counts).collect();
     if union {
-        // Order means nothing in a union: the nearest miss, where only the port is wrong, comes last and is remembered.
+        // A union has no order: the nearest misses, where only the port is wrong, come last.
         steps.sort_by_key(|step| nearness(step));
     }
     let others = steps.iter().filter(|step| !matched(step)).count();
-    let hits = steps.iter().filter(|step| matched(step)).count();
-    // In a union the misses say nothing once a rule allows.
+    let matches = steps.iter().filter(|step| matched(step)).count();
+    // In a union unmatched rules are irrelevant once a rule allows.
     let limit = if all {
         usize::MAX
-    } else if union && hits > 0 {
+    } else if union && matches > 0 {
         0
     } else {
         shown
@@ -246,7 +250,7 @@ fn nearness(step: &Step) -> u8 {
 
 fn step_text(step: &Step, union: bool) -> String {
     let name = step.rule.name.as_ref().map(|name| format!(" {name:?}")).unwrap_or_default();
-    let rule = format!("{}, rule {}{name}", named(&step.object, union), step.rule.index);
+    let rule = format!("{}, rule {}{name}", policy_name(&step.object, union), step.rule.index);
     match &step.result {
         StepResult::Matched => format!("{rule}: {}", step.action),
         StepResult::NotMatched { why, .. } => format!("{rule} does not match: {why}"),
@@ -257,12 +261,12 @@ fn step_text(step: &Step, union: bool) -> String {
     }
 }
 
-/// In the NetworkPolicy stage the kind goes without saying.
-fn named(object: &Object, union: bool) -> String {
+/// Returns the name of a policy, without its kind where the stage implies it.
+fn policy_name(object: &Object, union: bool) -> String {
     if union && object.kind == "NetworkPolicy" { object.full_name() } else { object.to_string() }
 }
 
-/// What would let a refused connection through, where one change is the obvious one.
+/// Returns the change that would allow a refused flow, where one is the obvious one.
 pub fn advice(snapshot: &Snapshot, evaluation: &Evaluation) -> Option<String> {
     match (evaluation.egress.verdict, evaluation.ingress.verdict) {
         (Verdict::Allow, Verdict::Allow) => None,
@@ -275,19 +279,19 @@ pub fn advice(snapshot: &Snapshot, evaluation: &Evaluation) -> Option<String> {
 
 fn side_advice(snapshot: &Snapshot, evaluation: &Evaluation, side: &Side) -> Option<String> {
     let flow = &evaluation.flow;
-    let place = |at: &Option<Location>| at.as_ref().map(|at| format!(", {at}")).unwrap_or_default();
+    let suffix = |at: &Option<Location>| at.as_ref().map(|at| format!(", {at}")).unwrap_or_default();
     match &side.because {
         Because::Rule(Decision { object, stage: StageName::NoTier(tier), .. }) => Some(format!(
             "To allow it: tier {tier} does not exist, so {object} fails closed before all others: create it, or name one \
              that exists{}",
-            place(&object.at)
+            suffix(&object.at)
         )),
         Because::Rule(decision) if decision.failed_closed.is_some() => {
             let (object, index) = (&decision.object, decision.rule.index);
             Some(format!(
                 "To allow it: correct rule {index} of {object}, which cannot be read ({}){}",
                 decision.failed_closed.as_deref().unwrap_or_default(),
-                place(&decision.rule.at)
+                suffix(&decision.rule.at)
             ))
         }
         Because::Rule(decision) => {
@@ -295,7 +299,7 @@ fn side_advice(snapshot: &Snapshot, evaluation: &Evaluation, side: &Side) -> Opt
             Some(format!(
                 "To allow it: put a rule that allows it before {} rule {index} of {object}, or narrow that rule{}",
                 side.direction,
-                place(&decision.rule.at)
+                suffix(&decision.rule.at)
             ))
         }
         Because::Isolation { by } => Some(format!("To allow it: {}", opening(snapshot, flow, side, by))),
@@ -303,13 +307,13 @@ fn side_advice(snapshot: &Snapshot, evaluation: &Evaluation, side: &Side) -> Opt
     }
 }
 
-/// The smallest change that lets an isolated pod have this connection: correct what cannot be read, else complete the rule
-/// that misses by one thing only, else write a rule.
+/// Returns the smallest change that allows the flow of an isolated pod: correct an unparsable rule, else extend the rule
+/// that misses by one part only, else add a rule.
 fn opening(snapshot: &Snapshot, flow: &Flow, side: &Side, by: &[Arc<Object>]) -> String {
-    let place = |at: &Option<Location>| at.as_ref().map(|at| format!(", {at}")).unwrap_or_default();
+    let suffix = |at: &Option<Location>| at.as_ref().map(|at| format!(", {at}")).unwrap_or_default();
     let stage = side.stages.iter().find(|stage| stage.stage == StageName::NetworkPolicy);
     if let Some((object, what)) = stage.and_then(|stage| stage.unreadable.first()) {
-        return format!("correct {object}, which cannot be read ({what}){}", place(&object.at));
+        return format!("correct {object}, which cannot be read ({what}){}", suffix(&object.at));
     }
     let steps = || stage.into_iter().flat_map(|stage| &stage.steps);
     if let Some((step, what)) = steps().find_map(|step| match &step.result {
@@ -319,14 +323,14 @@ fn opening(snapshot: &Snapshot, flow: &Flow, side: &Side, by: &[Arc<Object>]) ->
         let (object, index) = (step.object.full_name(), step.rule.index);
         return format!(
             "correct rule {index} of {object}, which cannot be read ({what}){}",
-            place(&step.rule.at)
+            suffix(&step.rule.at)
         );
     }
     let (other, list) = match side.direction {
         Direction::Egress => (flow.destination, "to"),
         Direction::Ingress => (flow.source, "from"),
     };
-    // Selectors find pods of the pod network only; whoever else it is has an address.
+    // Selectors match pods of the pod network only; other endpoints need an address.
     let is_pod = matches!(other.who, Who::Pod(pod) if !snapshot.pods()[pod].host_network);
     let who = match other.address {
         Some(address) if !is_pod => format!("an ipBlock with {address}"),
@@ -334,7 +338,7 @@ fn opening(snapshot: &Snapshot, flow: &Flow, side: &Side, by: &[Arc<Object>]) ->
     };
     let near = |wanted: fn(&Cause) -> bool| {
         steps().find_map(|step| match &step.result {
-            // A base policy of Thorium's holds for every tool: to open it for one is not the smallest change.
+            // A Thorium base policy applies to every tool: changing it for one is not the smallest change.
             StepResult::NotMatched { cause, why, only: true }
                 if wanted(cause) && step.object.kind != "ThoriumBasePolicy" =>
             {
@@ -350,11 +354,11 @@ fn opening(snapshot: &Snapshot, flow: &Flow, side: &Side, by: &[Arc<Object>]) ->
         return format!(
             "add {} to the ports of rule {index} of {object}{}",
             flow.traffic,
-            place(&step.rule.at)
+            suffix(&step.rule.at)
         );
     }
     if let Some((step, why)) = near(|cause| matches!(cause, Cause::Peer | Cause::Family)) {
-        let (object, index, at) = (step.object.full_name(), step.rule.index, place(&step.rule.at));
+        let (object, index, at) = (step.object.full_name(), step.rule.index, suffix(&step.rule.at));
         if why.contains(" is excepted") {
             return format!(
                 "take the exception out of rule {index} of {object}, or write a rule for {who}{at}"
@@ -383,7 +387,7 @@ fn opening(snapshot: &Snapshot, flow: &Flow, side: &Side, by: &[Arc<Object>]) ->
     };
     match by.iter().find(|object| object.kind == "NetworkPolicy") {
         Some(policy) => {
-            let (name, at) = (policy.full_name(), place(&policy.at));
+            let (name, at) = (policy.full_name(), suffix(&policy.at));
             format!("write an {} rule {rule}, for example in {name}{at}", side.direction)
         }
         None => format!("write a NetworkPolicy with an {} rule {rule}", side.direction),

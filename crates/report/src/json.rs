@@ -1,15 +1,16 @@
-//! The JSON forms of `explain`, `check`, `test` and `thorium effective`; the others stand beside their
-//! printers. Their schemas are in docs/schemas, and a test holds them together.
+//! JSON forms of the answers of `explain`, `check`, `test` and `thorium effective`; others are beside their printers.
 //!
-//! These are types of their own, and not the model's with a derive: the model may change, what other programs read may not.
+//! JSON forms are types of their own, named `…Json`, instead of the model's with a derive: the model may change, what other
+//! programs parse may not. A schema keeps the name that a type had in its first version (`schemars(rename)`). The tests below
+//! compare the schemas with docs/schemas.
 
 #![allow(missing_docs, reason = "comments on fields are descriptions in docs/schemas")]
 
-use palisade_model::diagnostic;
+use palisade_model::diagnostic::{self, Location};
 use serde::Serialize;
 
-pub use self::effective::Effective;
-pub use self::explanation::{Explanation, Flow, OtherFlow, Verdict};
+pub use self::effective::EffectiveJson;
+pub use self::explanation::{ExplanationJson, FlowJson, OtherFlowJson, VerdictJson};
 pub use self::test_report::TestReport;
 
 mod effective;
@@ -18,16 +19,16 @@ mod test_report;
 
 /// What `check --output json` prints.
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
-pub struct Check {
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Check"))]
+pub struct CheckJson {
     /// In the order of the files.
-    pub diagnostics: Vec<Diagnostic>,
-    pub summary: Summary,
+    pub diagnostics: Vec<DiagnosticJson>,
+    pub summary: CheckSummaryJson,
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
-pub struct Summary {
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Summary"))]
+pub struct CheckSummaryJson {
     pub errors: usize,
     pub warnings: usize,
     pub notes: usize,
@@ -36,8 +37,8 @@ pub struct Summary {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
-pub struct Diagnostic {
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Diagnostic"))]
+pub struct DiagnosticJson {
     pub code: String,
     /// `error`, `warning` or `note`.
     pub severity: String,
@@ -55,12 +56,12 @@ pub struct Diagnostic {
 
 // === from the model ===
 
-impl From<&diagnostic::Diagnostic> for Diagnostic {
+impl From<&diagnostic::Diagnostic> for DiagnosticJson {
     fn from(diagnostic: &diagnostic::Diagnostic) -> Self {
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let subject = diagnostic.subject.as_ref();
         let at = diagnostic.location.as_ref();
-        Diagnostic {
+        DiagnosticJson {
             code: diagnostic.code.id.to_owned(),
             severity: diagnostic.severity().to_string(),
             message: diagnostic.message.clone(),
@@ -76,6 +77,11 @@ impl From<&diagnostic::Diagnostic> for Diagnostic {
     }
 }
 
+/// Splits a location into the two fields that JSON forms have for it.
+fn file_and_line(at: Option<&Location>) -> (Option<String>, Option<u32>) {
+    (at.map(|at| at.file.to_string()), at.map(|at| at.line))
+}
+
 pub use super::text::documents::json as print;
 
 #[cfg(test)]
@@ -86,29 +92,29 @@ mod tests {
 
     #[test]
     fn the_schema_of_explain_is_the_one_in_docs() {
-        same_schema::<Explanation>("explain");
+        same_schema::<ExplanationJson>("explain");
     }
 
     #[test]
     fn the_schema_of_check_is_the_one_in_docs() {
-        same_schema::<Check>("check");
+        same_schema::<CheckJson>("check");
     }
 
     #[test]
     fn the_schema_of_effective_is_the_one_in_docs() {
-        same_schema::<Effective>("effective");
+        same_schema::<EffectiveJson>("effective");
     }
 
     #[test]
     fn the_schema_of_map_is_the_one_in_docs() {
-        same_schema::<crate::map::Document>("map");
+        same_schema::<crate::map::MapJson>("map");
     }
 
     #[test]
     fn the_schemas_of_diff_query_and_exposure_are_the_ones_in_docs() {
-        same_schema::<crate::diff::Document>("diff");
-        same_schema::<crate::query::Document>("query");
-        same_schema::<crate::exposure::Document>("exposure");
+        same_schema::<crate::diff::DiffJson>("diff");
+        same_schema::<crate::query::QueryJson>("query");
+        same_schema::<crate::exposure::ExposureJson>("exposure");
     }
 
     #[test]

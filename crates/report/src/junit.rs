@@ -1,9 +1,9 @@
-//! Test results as JUnit XML, one suite a test.
+//! Test results as JUnit XML, one suite for each test.
 
 use crate::text::Text;
 use palisade_policytest::{CaseResult, SuiteReport};
 
-/// The whole report.
+/// Prints the results of a run.
 pub fn junit(report: &SuiteReport) -> Text {
     let unreadable = report.unreadable.len();
     let (tests, failures) = (report.cases.len() + unreadable, report.failed());
@@ -79,7 +79,7 @@ fn test_case(case: &CaseResult, out: &mut Text) {
     out.push_own("    </testcase>\n");
 }
 
-/// For text and attributes. Characters that XML 1.0 cannot hold are replaced.
+/// Escapes text for content and attributes. Characters that XML 1.0 cannot represent are replaced.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

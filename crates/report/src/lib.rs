@@ -1,4 +1,4 @@
-//! Every output format of every answer, for the command line, the server and the webhook alike.
+//! Output formats of all answers, for the command line, the server and the webhook.
 //!
 //! ```text
 //!   answer of analysis, lint, policytest ──► text        a Text, which no data can forge

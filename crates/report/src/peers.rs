@@ -1,4 +1,4 @@
-//! The ends of connections and what they may carry, as every printer of a map or a diff says them.
+//! Endpoints and traffic of rows as all printers of maps, diffs, queries and exposure write them.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,23 +10,23 @@ use serde::Serialize;
 
 /// An end, in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Peer"))]
 #[serde(rename_all = "camelCase")]
-pub enum Peer {
+pub enum PeerJson {
     /// A workload.
-    Workload(Workload),
+    Workload(WorkloadJson),
     /// Outside addresses.
-    Range(Range),
+    Range(AddressRangeJson),
     /// Whoever serves Ingress and Route objects.
-    IngressController(Empty),
+    IngressController(EmptyJson),
     /// Nodes with the same answer.
-    Node(Nodes),
+    Node(NodesJson),
 }
 
 /// A workload, in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
-pub struct Workload {
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Workload"))]
+pub struct WorkloadJson {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -37,8 +37,8 @@ pub struct Workload {
 
 /// Addresses; both belong to it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
-pub struct Range {
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Range"))]
+pub struct AddressRangeJson {
     /// The first.
     pub from: IpAddr,
     /// The last.
@@ -47,8 +47,8 @@ pub struct Range {
 
 /// Nodes, in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
-pub struct Nodes {
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Nodes"))]
+pub struct NodesJson {
     /// Their names, unless it is every node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
@@ -59,13 +59,13 @@ pub struct Nodes {
 
 /// Nothing to say.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
-pub struct Empty {}
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Empty"))]
+pub struct EmptyJson {}
 
 /// What is let through, in JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
-pub struct Allowed {
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Allowed"))]
+pub struct AllowedJson {
     /// TCP ports, first and last of each range.
     #[serde(rename = "TCP", skip_serializing_if = "Vec::is_empty")]
     pub tcp: Vec<(u16, u16)>,
@@ -83,30 +83,30 @@ pub struct Allowed {
     pub icmp_types: Vec<String>,
     /// The same for connections from source ports that rules name, where that is something else.
     #[serde(rename = "fromSourcePorts", skip_serializing_if = "Vec::is_empty")]
-    pub from: Vec<FromPorts>,
+    pub from: Vec<SourcePortsJson>,
 }
 
 /// What is let through from some source ports, in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
-pub struct FromPorts {
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "FromPorts"))]
+pub struct SourcePortsJson {
     /// First and last source port.
     pub ports: (u16, u16),
     /// What is let through from them.
-    pub allowed: Box<Allowed>,
+    pub allowed: Box<AllowedJson>,
 }
 
 // === impl Peer ===
 
-impl From<&WorkloadName> for Peer {
+impl From<&WorkloadName> for PeerJson {
     fn from(name: &WorkloadName) -> Self {
-        Peer::Workload(Workload::from(name))
+        PeerJson::Workload(WorkloadJson::from(name))
     }
 }
 
-impl From<&WorkloadName> for Workload {
+impl From<&WorkloadName> for WorkloadJson {
     fn from(name: &WorkloadName) -> Self {
-        Workload {
+        WorkloadJson {
             namespace: name.namespace.to_string(),
             name: name.name.to_string(),
             kind: name.kind.to_string(),
@@ -116,10 +116,10 @@ impl From<&WorkloadName> for Workload {
 
 // === impl Allowed ===
 
-impl From<&Connections> for Allowed {
+impl From<&Connections> for AllowedJson {
     fn from(connections: &Connections) -> Self {
         let all = connections.icmp == [(0, u16::MAX)];
-        Allowed {
+        AllowedJson {
             tcp: connections.tcp.clone(),
             udp: connections.udp.clone(),
             sctp: connections.sctp.clone(),
@@ -127,9 +127,9 @@ impl From<&Connections> for Allowed {
             from: connections
                 .from
                 .iter()
-                .map(|(first, last, from)| FromPorts {
+                .map(|(first, last, from)| SourcePortsJson {
                     ports: (*first, *last),
-                    allowed: Box::new(Allowed::from(&**from)),
+                    allowed: Box::new(AllowedJson::from(&**from)),
                 })
                 .collect(),
             icmp_types: if all { Vec::new() } else { connections.icmp_types() },
@@ -137,14 +137,14 @@ impl From<&Connections> for Allowed {
     }
 }
 
-/// Ranges in words: `anywhere outside`, `0.0.0.0/0 except 10.0.0.0/8`, `203.0.113.0/24, 198.51.100.7`.
-pub fn outside(ranges: &[(IpAddr, IpAddr)]) -> String {
+/// Describes address ranges: `anywhere outside`, `0.0.0.0/0 except 10.0.0.0/8`, `203.0.113.0/24, 198.51.100.7`.
+pub fn describe_ranges(ranges: &[(IpAddr, IpAddr)]) -> String {
     let of = |four: bool| -> Vec<(IpAddr, IpAddr)> {
         let mut own: Vec<_> = ranges.iter().copied().filter(|(first, _)| first.is_ipv4() == four).collect();
         own.sort_unstable();
         own
     };
-    let all = |four: bool| if four { all_four() } else { all_six() };
+    let all = |four: bool| if four { all_ipv4() } else { all_ipv6() };
     let (four, six) = (of(true), of(false));
     let whole = |own: &[(IpAddr, IpAddr)], four: bool| merged(own) == [all(four)];
     match (whole(&four, true), whole(&six, false)) {
@@ -154,13 +154,13 @@ pub fn outside(ranges: &[(IpAddr, IpAddr)]) -> String {
         _ => {}
     }
     let mut parts = Vec::new();
-    for (own, block) in [(four, FOUR), (six, SIX)] {
-        parts.extend(described(&merged(&own), block));
+    for (own, block) in [(four, IPV4), (six, IPV6)] {
+        parts.extend(fewest_blocks(&merged(&own), block));
     }
     // A list after `except` must end before the next block begins.
     let plain = parts.iter().all(|part| part.except.is_empty());
-    let more = parts.len().saturating_sub(LISTED);
-    let listed: Vec<String> = parts.iter().take(LISTED).map(Part::text).collect();
+    let more = parts.len().saturating_sub(MAX_LISTED);
+    let listed: Vec<String> = parts.iter().take(MAX_LISTED).map(DescribedBlock::text).collect();
     let mut out = listed.join(if plain { ", " } else { "; " });
     if more > 0 {
         let _ = write!(out, " and {more} more");
@@ -168,30 +168,30 @@ pub fn outside(ranges: &[(IpAddr, IpAddr)]) -> String {
     out
 }
 
-/// How many blocks are listed.
-const LISTED: usize = 6;
+/// Maximum number of blocks, and of exceptions, listed.
+const MAX_LISTED: usize = 6;
 
-/// Blocks of IPv4 and IPv6 addresses as their first bits and how many of them count.
-type Bits = (u128, u8);
+/// A block: its first address as a number, and the length of its prefix.
+type BlockBits = (u128, u8);
 
-/// Everything of a family: how long its addresses are, and the block.
-type Space = (u8, Bits);
-const FOUR: Space = (32, (0, 0));
-const SIX: Space = (128, (0, 0));
+/// All addresses of a family: the length of an address in bits, and the block.
+type AddressSpace = (u8, BlockBits);
+const IPV4: AddressSpace = (32, (0, 0));
+const IPV6: AddressSpace = (128, (0, 0));
 
-/// A block, without some blocks in it.
+/// A block with exceptions, as text.
 #[derive(Debug, Clone)]
-struct Part {
+struct DescribedBlock {
     block: String,
     except: Vec<String>,
 }
 
-impl Part {
+impl DescribedBlock {
     fn text(&self) -> String {
         match self.except.is_empty() {
             true => self.block.clone(),
             false => {
-                let more = self.except.len().saturating_sub(LISTED);
+                let more = self.except.len().saturating_sub(MAX_LISTED);
                 let listed = self.except[..self.except.len() - more].join(", ");
                 let more = if more > 0 { format!(" and {more} more") } else { String::new() };
                 format!("{} except {listed}{more}", self.block)
@@ -200,8 +200,13 @@ impl Part {
     }
 }
 
-/// Ranges of one family in as few blocks as say it, some of them with exceptions.
-fn described(ranges: &[(IpAddr, IpAddr)], (length, (first, bits)): (u8, Bits)) -> Vec<Part> {
+/// Returns the ranges inside a block as the shortest list of blocks with exceptions.
+///
+/// Compares, at each prefix, the two halves with the whole block minus its exceptions.
+fn fewest_blocks(
+    ranges: &[(IpAddr, IpAddr)],
+    (length, (first, bits)): (u8, BlockBits),
+) -> Vec<DescribedBlock> {
     let last = first | mask(length - bits);
     let (first_address, last_address) = (address(first, length), address(last, length));
     let own: Vec<(IpAddr, IpAddr)> = ranges
@@ -211,7 +216,7 @@ fn described(ranges: &[(IpAddr, IpAddr)], (length, (first, bits)): (u8, Bits)) -
         .collect();
     let whole = |except: Vec<String>| {
         let prefix = if bits == length { String::new() } else { format!("/{bits}") };
-        vec![Part { block: format!("{first_address}{prefix}"), except }]
+        vec![DescribedBlock { block: format!("{first_address}{prefix}"), except }]
     };
     if own.is_empty() {
         return Vec::new();
@@ -220,14 +225,14 @@ fn described(ranges: &[(IpAddr, IpAddr)], (length, (first, bits)): (u8, Bits)) -
         return whole(Vec::new());
     }
     let half = 1_u128 << (length - bits - 1);
-    let mut halves = described(&own, (length, (first, bits + 1)));
-    halves.extend(described(&own, (length, (first | half, bits + 1))));
-    let except = blocks(&without(&own, (first_address, last_address)));
-    let cost = |parts: &[Part]| parts.iter().map(|part| 1 + part.except.len()).sum::<usize>();
+    let mut halves = fewest_blocks(&own, (length, (first, bits + 1)));
+    halves.extend(fewest_blocks(&own, (length, (first | half, bits + 1))));
+    let except = blocks(&complement(&own, (first_address, last_address)));
+    let cost = |parts: &[DescribedBlock]| parts.iter().map(|part| 1 + part.except.len()).sum::<usize>();
     if 1 + except.len() < cost(&halves) { whole(except) } else { halves }
 }
 
-/// So many ones.
+/// Returns a number with the lowest `length` bits set.
 fn mask(length: u8) -> u128 {
     if length >= 128 { u128::MAX } else { (1 << length) - 1 }
 }
@@ -239,15 +244,15 @@ fn address(bits: u128, length: u8) -> IpAddr {
     }
 }
 
-fn all_four() -> (IpAddr, IpAddr) {
+fn all_ipv4() -> (IpAddr, IpAddr) {
     (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::BROADCAST.into())
 }
 
-fn all_six() -> (IpAddr, IpAddr) {
+fn all_ipv6() -> (IpAddr, IpAddr) {
     (Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::from_bits(u128::MAX).into())
 }
 
-/// Ranges of one family, sorted, put together where they touch.
+/// Merges adjacent and overlapping ranges; these are of one family and sorted.
 fn merged(ranges: &[(IpAddr, IpAddr)]) -> Vec<(IpAddr, IpAddr)> {
     let mut merged: Vec<(IpAddr, IpAddr)> = Vec::new();
     for (first, last) in ranges {
@@ -259,7 +264,7 @@ fn merged(ranges: &[(IpAddr, IpAddr)]) -> Vec<(IpAddr, IpAddr)> {
     merged
 }
 
-fn without(ranges: &[(IpAddr, IpAddr)], (first, last): (IpAddr, IpAddr)) -> Vec<(IpAddr, IpAddr)> {
+fn complement(ranges: &[(IpAddr, IpAddr)], (first, last): (IpAddr, IpAddr)) -> Vec<(IpAddr, IpAddr)> {
     let (mut rest, mut start) = (Vec::new(), Some(first));
     for (from, to) in ranges {
         if let (Some(start), Some(end)) = (start, previous(*from))
@@ -274,7 +279,7 @@ fn without(ranges: &[(IpAddr, IpAddr)], (first, last): (IpAddr, IpAddr)) -> Vec<
     rest
 }
 
-/// Ranges as blocks; a single address without its length.
+/// Splits ranges into blocks; a single address has no prefix length.
 fn blocks(ranges: &[(IpAddr, IpAddr)]) -> Vec<String> {
     let mut blocks = Vec::new();
     for range in ranges {
@@ -300,33 +305,33 @@ fn blocks(ranges: &[(IpAddr, IpAddr)]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn said(ranges: &[(&str, &str)]) -> String {
+    fn described(ranges: &[(&str, &str)]) -> String {
         let parse = |(first, last): &(&str, &str)| (first.parse().unwrap(), last.parse().unwrap());
-        outside(&ranges.iter().map(parse).collect::<Vec<_>>())
+        describe_ranges(&ranges.iter().map(parse).collect::<Vec<_>>())
     }
 
     #[test]
     fn ranges_are_said_as_blocks_the_shorter_way() {
         let six = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff";
-        assert_eq!(said(&[("0.0.0.0", "255.255.255.255")]), "anywhere outside over IPv4");
-        assert_eq!(said(&[("0.0.0.0", "255.255.255.255"), ("::", six)]), "anywhere outside");
+        assert_eq!(described(&[("0.0.0.0", "255.255.255.255")]), "anywhere outside over IPv4");
+        assert_eq!(described(&[("0.0.0.0", "255.255.255.255"), ("::", six)]), "anywhere outside");
         assert_eq!(
-            said(&[("0.0.0.0", "9.255.255.255"), ("11.0.0.0", "255.255.255.255")]),
+            described(&[("0.0.0.0", "9.255.255.255"), ("11.0.0.0", "255.255.255.255")]),
             "0.0.0.0/0 except 10.0.0.0/8"
         );
         assert_eq!(
-            said(&[("203.0.113.0", "203.0.113.255"), ("8.8.8.8", "8.8.8.8")]),
+            described(&[("203.0.113.0", "203.0.113.255"), ("8.8.8.8", "8.8.8.8")]),
             "8.8.8.8, 203.0.113.0/24"
         );
         assert_eq!(
-            said(&[
+            described(&[
                 ("169.254.0.0", "169.254.169.253"),
                 ("169.254.169.255", "169.254.255.255"),
                 ("fe80::", "febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff")
             ]),
             "169.254.0.0/16 except 169.254.169.254; fe80::/10"
         );
-        assert_eq!(said(&[("2001:db8::", "2001:db8::ffff")]), "2001:db8::/112");
-        assert_eq!(said(&[("0.0.0.1", "255.255.255.255")]), "0.0.0.0/0 except 0.0.0.0");
+        assert_eq!(described(&[("2001:db8::", "2001:db8::ffff")]), "2001:db8::/112");
+        assert_eq!(described(&[("0.0.0.1", "255.255.255.255")]), "0.0.0.0/0 except 0.0.0.0");
     }
 }

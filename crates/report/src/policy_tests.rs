@@ -1,14 +1,14 @@
-//! Test results for people: a line a case, and under a failing one what led there.
+//! Test results as text: a line for each case, with the trace of failing ones below.
 
 use palisade_policytest::{CaseFailure, SuiteReport};
 
-use super::diagnostics::{Texts, plural, render};
+use super::diagnostics::{SourcesByName, plural, render};
 use super::explain::explanation;
 use super::style::Look;
 use crate::text::{NL, Text};
 
-/// The whole report.
-pub fn report(report: &SuiteReport, texts: &Texts<'_>, quiet: bool, look: Look) -> Text {
+/// Prints the results of a run.
+pub fn report(report: &SuiteReport, texts: &SourcesByName<'_>, quiet: bool, look: Look) -> Text {
     let mut out = Text::new();
     for case in &report.cases {
         let name =
@@ -53,15 +53,15 @@ pub fn report(report: &SuiteReport, texts: &Texts<'_>, quiet: bool, look: Look) 
     out
 }
 
-/// What led to a failure: the trace of a flow, the errors of a request.
-pub fn detail(failure: &CaseFailure, look: Look, texts: &Texts<'_>) -> Text {
+/// Prints the trace of a failing flow, or the errors of a failing request.
+pub fn detail(failure: &CaseFailure, look: Look, texts: &SourcesByName<'_>) -> Text {
     if let Some((snapshot, evaluation)) = &failure.evaluation {
         return explanation(snapshot, evaluation, look, false);
     }
     failure.diagnostics.iter().map(|diagnostic| render(diagnostic, texts, look)).collect()
 }
 
-/// What did not hold, in a line.
+/// Prints an unmet expectation in a line.
 pub fn failure_line(failure: &CaseFailure, look: Look) -> Text {
     text!(
         "     {}   expected {}, got {}   {}{NL}",

@@ -4,7 +4,7 @@ use crate::text::Text;
 use palisade_model::diagnostic::{Code, Diagnostic, Location, Severity};
 use serde_json::{Value, json};
 
-/// One run with all results; every code that occurs is described.
+/// Prints diagnostics as one run; every code that occurs is described.
 pub fn sarif(found: &[Diagnostic]) -> Text {
     let mut codes: Vec<&'static Code> = found.iter().map(|diagnostic| diagnostic.code).collect();
     codes.sort_by_key(|code| code.id);
@@ -14,7 +14,7 @@ pub fn sarif(found: &[Diagnostic]) -> Text {
     document(&rules, &results)
 }
 
-/// One run of this tool.
+/// Prints a run of this tool.
 pub fn document(rules: &[Value], results: &[Value]) -> Text {
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -59,7 +59,7 @@ fn result(diagnostic: &Diagnostic, codes: &[&'static Code]) -> Value {
     result
 }
 
-/// A place in a file.
+/// Converts a location to a SARIF location.
 pub fn location(at: &Location) -> Value {
     json!({
         "physicalLocation": {
@@ -77,7 +77,7 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// A path as the reference of a URI: what must be is escaped, slashes stay.
+/// Converts a path to a URI reference: percent-encoded, slashes excepted.
 fn uri(path: &str) -> String {
     let mut uri = String::with_capacity(path.len());
     for byte in path.bytes() {

@@ -1,4 +1,4 @@
-//! For tests: the schemas in docs/schemas are those of the JSON types.
+//! Test helper that compares the schemas of JSON forms with docs/schemas.
 
 use crate::text::documents::json;
 

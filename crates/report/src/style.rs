@@ -1,4 +1,4 @@
-//! Colour and width. Colour only ever repeats what a word or a sign says.
+//! Colour and width of text. Colour never carries information that the text lacks.
 
 use std::fmt::Display;
 
@@ -6,12 +6,12 @@ use anstyle::{AnsiColor, Style};
 
 use super::text::Text;
 
-/// How to print for people.
+/// Capabilities of the terminal that text is printed for.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
-    /// Whether to colour.
+    /// Whether it shows colours.
     pub color: bool,
-    /// How wide a line may be.
+    /// Maximum width of a line, in characters.
     pub width: usize,
 }
 
@@ -20,33 +20,33 @@ impl Look {
         if self.color { Text::styled(style, text) } else { text!("{text}") }
     }
 
-    /// Data about what is allowed, or went well.
+    /// Paints data about something allowed or successful.
     pub fn good(self, text: impl Display) -> Text {
         self.paint(AnsiColor::Green.on_default().bold(), text)
     }
 
-    /// Data about what is denied, or went wrong.
+    /// Paints data about something denied or failed.
     pub fn bad(self, text: impl Display) -> Text {
         self.paint(AnsiColor::Red.on_default().bold(), text)
     }
 
-    /// Data that asks for attention.
+    /// Paints data that needs attention.
     pub fn warning(self, text: impl Display) -> Text {
         self.paint(AnsiColor::Yellow.on_default().bold(), text)
     }
 
-    /// Data that stands out.
+    /// Paints emphasized data.
     pub fn strong(self, text: impl Display) -> Text {
         self.paint(Style::new().bold(), text)
     }
 
-    /// Data that is of less interest.
+    /// Paints data of less interest.
     pub fn quiet(self, text: impl Display) -> Text {
         self.paint(Style::new().dimmed(), text)
     }
 }
 
-/// Breaks a text into lines of at most `width` characters, at blanks; a longer word stays whole.
+/// Wraps a text into lines of at most `width` characters, at blanks; a longer word stays whole.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();

@@ -1,6 +1,6 @@
 //! Text for a terminal or a log that no data can forge: the only type that the streams of the command line accept.
 //!
-//! Names, messages and excerpts come from files that anybody may have written. A [`Text`] holds none of their control
+//! Names, messages and excerpts come from untrusted files. A [`Text`] holds none of their control
 //! characters: whatever is formatted into it is escaped, line breaks included, so that data can neither begin a line, nor
 //! move the cursor, nor reorder what a reader sees. Line breaks and colours are values of their own ([`NL`],
 //! [`Text::styled`]) that no data can stand for:
@@ -67,7 +67,7 @@ thread_local! {
     static TRUSTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A writer that escapes what does not come from a `Text`.
+/// Writer that escapes everything that does not come from a `Text`.
 struct Escaping<'o>(&'o mut String);
 
 // === impl Text ===
@@ -78,7 +78,7 @@ impl Text {
         Text(String::new())
     }
 
-    /// A text of the program itself, line breaks included.
+    /// Creates a text from a literal of the program, line breaks included.
     pub fn own(text: &'static str) -> Self {
         Text(text.to_owned())
     }
@@ -89,7 +89,7 @@ impl Text {
         Text(text)
     }
 
-    /// Data in colour.
+    /// Creates a text from data in colour.
     pub fn styled(style: Style, text: impl Display) -> Self {
         let mut out = Text(style.render().to_string());
         out.put(format_args!("{text}"));
@@ -98,13 +98,13 @@ impl Text {
         out
     }
 
-    /// Appends what is formatted; see [`write_text!`].
+    /// Appends formatted arguments; see [`write_text!`].
     pub fn put(&mut self, arguments: fmt::Arguments<'_>) {
         // Writing to a string does not fail.
         let _ = Escaping(&mut self.0).write_fmt(arguments);
     }
 
-    /// Appends a text of the program itself, line breaks included.
+    /// Appends a literal of the program, line breaks included.
     pub fn push_own(&mut self, text: &'static str) {
         self.0.push_str(text);
     }
@@ -129,27 +129,27 @@ impl Text {
         &self.0
     }
 
-    /// Returns whether nothing is in it.
+    /// Whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Removes everything from it.
+    /// Removes all content, and keeps the capacity.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// The lines, without their line breaks.
+    /// Returns the lines, without their line breaks.
     pub fn lines(&self) -> impl Iterator<Item = Text> {
         self.0.lines().map(|line| Text(line.to_owned()))
     }
 
-    /// Without blanks and line breaks at the end.
+    /// Returns the text without blanks and line breaks at the end.
     pub fn trim_end(&self) -> Text {
         Text(self.0.trim_end().to_owned())
     }

@@ -1,4 +1,4 @@
-//! What holds for a tool, for people.
+//! Effective policies of a Thorium tool, as text.
 
 use palisade_dialects::thorium::effective::{Applied, Effective, EffectiveSide, Origin};
 use palisade_dialects::thorium::instance::Why;
@@ -9,18 +9,18 @@ use super::diagnostics::plural;
 use super::style::{Look, wrap};
 use crate::text::{NL, Text};
 
-/// Everything that holds for a tool.
-pub fn effective(name: &str, held: &Effective, look: Look) -> Text {
-    let mut out = text!("{}   {}{NL}", look.strong(name), headline(held));
-    if !held.kubernetes {
+/// Prints the effective policies of a tool.
+pub fn print_effective(name: &str, effective: &Effective, look: Look) -> Text {
+    let mut out = text!("{}   {}{NL}", look.strong(name), headline(effective));
+    if !effective.kubernetes {
         return out;
     }
-    for side in &held.sides {
+    for side in &effective.sides {
         out.end_line();
-        one_side(held, side, look, &mut out);
+        one_side(effective, side, look, &mut out);
     }
     out.push_own("\n  policies\n");
-    let rows: Vec<[String; 4]> = held
+    let rows: Vec<[String; 4]> = effective
         .applied
         .iter()
         .enumerate()
@@ -31,44 +31,44 @@ pub fn effective(name: &str, held: &Effective, look: Look) -> Text {
                     other => why(other).to_owned(),
                 },
                 policy.name.to_string(),
-                says(held, index),
-                place(policy.at.as_ref()),
+                effect(effective, index),
+                location(policy.at.as_ref()),
             ]
         })
         .collect();
     table(&rows, look, &mut out);
-    let shown: Vec<&str> = held.shown.iter().map(|name| name.as_str()).collect();
+    let shown: Vec<&str> = effective.shown.iter().map(|name| name.as_str()).collect();
     let shown = if shown.is_empty() { "none".to_owned() } else { shown.join(", ") };
     write_line!(out, "  shown on the image: {shown}");
     out
 }
 
-fn headline(held: &Effective) -> String {
-    if !held.kubernetes {
+fn headline(effective: &Effective) -> String {
+    if !effective.kubernetes {
         return "Kubernetes does not run it: no network policy holds for it".to_owned();
     }
-    let count = |why: Why| held.applied.iter().filter(|policy| policy.why == why).count();
+    let count = |why: Why| effective.applied.iter().filter(|policy| policy.why == why).count();
     let words: Vec<String> = [(Why::Base, "base"), (Why::Forced, "forced"), (Why::Attached, "attached")]
         .into_iter()
         .filter(|(why, _)| count(*why) > 0)
         .map(|(why, word)| format!("{} {word}", count(why)))
         .collect();
-    match held.applied.len() {
+    match effective.applied.len() {
         0 => "no policy holds for it".to_owned(),
         all => format!("{} ({})", plural(all, "policy").replace("policys", "policies"), words.join(", ")),
     }
 }
 
-/// Who may reach the tool, or whom it may reach.
-fn one_side(held: &Effective, side: &EffectiveSide, look: Look, out: &mut Text) {
-    let isolated = held.unreadable.is_some() || !side.restricted_by.is_empty();
+/// Prints the allowed peers of one direction.
+fn one_side(effective: &Effective, side: &EffectiveSide, look: Look, out: &mut Text) {
+    let isolated = effective.unreadable.is_some() || !side.restricted_by.is_empty();
     let summary = match (isolated, side.allowed.iter().all(|line| line.who == "nobody")) {
         (false, _) => look.warning("nothing restricts it: everything is allowed"),
         (true, true) => look.bad("nothing is allowed"),
         (true, false) => Text::own("only this is allowed"),
     };
     write_line!(out, "  {} — {summary}", side.direction);
-    if let Some(what) = &held.unreadable {
+    if let Some(what) = &effective.unreadable {
         write_line!(out, "    the image fails closed: {what}");
     }
     let word = match side.direction {
@@ -87,26 +87,26 @@ fn one_side(held: &Effective, side: &EffectiveSide, look: Look, out: &mut Text) 
         };
         for (index, origin) in line.origins.iter().enumerate() {
             let (who, traffic) = if index == 0 { (who.clone(), traffic.clone()) } else { Default::default() };
-            rows.push([who, traffic, rule(held, origin), place(origin.at.as_ref())]);
+            rows.push([who, traffic, rule(effective, origin), location(origin.at.as_ref())]);
         }
     }
     table(&rows, look, out);
 }
 
-fn rule(held: &Effective, origin: &Origin) -> String {
-    let name = held.applied.get(origin.policy).map_or("", |policy| policy.name.as_str());
+fn rule(effective: &Effective, origin: &Origin) -> String {
+    let name = effective.applied.get(origin.policy).map_or("", |policy| policy.name.as_str());
     format!("{name}, rule {}", origin.rule)
 }
 
-fn says(held: &Effective, index: usize) -> String {
-    let policy: &Applied = &held.applied[index];
+fn effect(effective: &Effective, index: usize) -> String {
+    let policy: &Applied = &effective.applied[index];
     if let Some(why) = &policy.refused {
         return format!("not in force: {why}");
     }
     if let Some(what) = &policy.unreadable {
         return format!("allows nobody: {what}");
     }
-    let restricts: Vec<&str> = held
+    let restricts: Vec<&str> = effective
         .sides
         .iter()
         .filter(|side| side.restricted_by.contains(&index))
@@ -127,11 +127,11 @@ fn why(why: Why) -> &'static str {
     }
 }
 
-fn place(at: Option<&Location>) -> String {
+fn location(at: Option<&Location>) -> String {
     at.map_or_else(|| "built in".to_owned(), ToString::to_string)
 }
 
-/// Columns as wide as they need to be; the first is broken where the line would be too long.
+/// Prints a table with columns as wide as needed; the first is wrapped where the line would be too long.
 fn table<const N: usize>(rows: &[[String; N]], look: Look, out: &mut Text) {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..N).map(width).collect();

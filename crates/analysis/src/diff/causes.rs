@@ -1,5 +1,4 @@
-//! What changed besides policies: labels, and ReplicaSets of one Deployment. A reviewer looks for the cause there where no
-//! policy is it.
+//! Possible causes of a diff besides policies: changed labels, and ReplicaSets of one Deployment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,42 +7,43 @@ use palisade_model::label::Labels;
 use super::{Diff, WorkloadPair};
 use crate::map::{Map, WorkloadName};
 
-/// What may be a cause.
+/// Changes besides policies.
 #[derive(Debug, Default)]
 pub struct Causes {
-    /// Workloads whose pods have other labels.
+    /// Workloads whose pods' labels changed.
     pub workloads: Vec<Relabelled>,
-    /// Namespaces that have other labels.
+    /// Namespaces whose labels changed.
     pub namespaces: Vec<Relabelled>,
-    /// Whether ReplicaSets came and went that seem to be of one Deployment.
+    /// Whether ReplicaSets of one Deployment, by their names, were added and removed.
     pub rollout: bool,
 }
 
-/// Somebody with other labels.
+/// A workload or a namespace whose labels changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relabelled {
-    /// Its name, with its namespace.
+    /// Name, of a workload with its namespace.
     pub name: String,
-    /// Labels that it has no more.
-    pub gone: Vec<(String, String)>,
-    /// Labels that it has now.
-    pub came: Vec<(String, String)>,
+    /// Labels that only the side before has.
+    pub removed: Vec<(String, String)>,
+    /// Labels that only the side after has.
+    pub added: Vec<(String, String)>,
 }
 
-/// Keys and values.
-type Told = BTreeSet<(String, String)>;
+/// Keys and values of labels.
+type LabelSet = BTreeSet<(String, String)>;
 
-/// Labels that say which version a pod is of, and that no policy is about.
-const OF_VERSIONS: [&str; 3] = ["pod-template-hash", "controller-revision-hash", "pod-template-generation"];
+/// Keys of labels that distinguish revisions of a workload.
+const VERSION_LABELS: [&str; 3] =
+    ["pod-template-hash", "controller-revision-hash", "pod-template-generation"];
 
 // === impl Relabelled ===
 
 impl Relabelled {
-    fn of(name: &impl ToString, before: &Told, after: &Told) -> Option<Self> {
+    fn of(name: &impl ToString, before: &LabelSet, after: &LabelSet) -> Option<Self> {
         (before != after).then(|| Relabelled {
             name: name.to_string(),
-            gone: before.difference(after).cloned().collect(),
-            came: after.difference(before).cloned().collect(),
+            removed: before.difference(after).cloned().collect(),
+            added: after.difference(before).cloned().collect(),
         })
     }
 }
@@ -51,21 +51,22 @@ impl Relabelled {
 // === impl Causes ===
 
 impl Causes {
-    /// Of a diff.
+    /// Collects the causes of a diff.
     pub fn of(diff: &Diff<'_>) -> Self {
-        let labels = |map: &Map<'_>, at: usize| -> Told {
+        let labels = |map: &Map<'_>, at: usize| -> LabelSet {
             let pods = map.workloads[at].pods.iter();
-            pods.flat_map(|pod| told(&map.snapshot.pods()[*pod].labels)).collect()
+            pods.flat_map(|pod| stable_labels(&map.snapshot.pods()[*pod].labels)).collect()
         };
         let workload = |pair: &WorkloadPair| {
             let (before, after) = (labels(&diff.before, pair.before?), labels(&diff.after, pair.after?));
             Relabelled::of(&pair.name, &before, &after)
         };
-        let homes = |map: &Map<'_>| -> BTreeMap<String, Told> {
+        let namespace_labels = |map: &Map<'_>| -> BTreeMap<String, LabelSet> {
             let all = map.snapshot.namespaces().iter();
-            all.map(|namespace| (namespace.name.to_string(), told(&namespace.labels).collect())).collect()
+            all.map(|namespace| (namespace.name.to_string(), stable_labels(&namespace.labels).collect()))
+                .collect()
         };
-        let (before, after) = (homes(&diff.before), homes(&diff.after));
+        let (before, after) = (namespace_labels(&diff.before), namespace_labels(&diff.after));
         let both = before.iter().filter_map(|(name, labels)| Some((name, labels, after.get(name)?)));
         Causes {
             workloads: diff.written().filter_map(workload).collect(),
@@ -75,8 +76,8 @@ impl Causes {
     }
 }
 
-fn told(labels: &Labels) -> impl Iterator<Item = (String, String)> {
-    let matter = labels.iter().filter(|(key, _)| !OF_VERSIONS.contains(key));
+fn stable_labels(labels: &Labels) -> impl Iterator<Item = (String, String)> {
+    let matter = labels.iter().filter(|(key, _)| !VERSION_LABELS.contains(key));
     matter.map(|(key, value)| (key.to_owned(), value.to_owned()))
 }
 
@@ -85,6 +86,6 @@ fn is_rollout(diff: &Diff<'_>) -> bool {
         let base = name.name.rsplit_once('-')?.0.to_owned();
         (name.kind == "ReplicaSet").then(|| (name.namespace.clone(), base))
     };
-    let came: BTreeSet<_> = diff.came().filter_map(of).collect();
-    diff.went().filter_map(of).any(|base| came.contains(&base))
+    let added: BTreeSet<_> = diff.added().filter_map(of).collect();
+    diff.removed().filter_map(of).any(|base| added.contains(&base))
 }

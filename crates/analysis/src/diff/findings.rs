@@ -1,7 +1,7 @@
-//! Changes as somebody reads them: what opens and what closes, for whom, and because of which rules.
+//! Findings of a diff: opened and closed traffic, with the rules that decide before and after.
 //!
-//! A change of one rule is often a change of hundreds of pairs. Pairs that open or close for the same traffic and the same
-//! reason are one finding, so that a reviewer reads as many lines as there are decisions.
+//! A change of one rule often changes hundreds of pairs. Pairs with the same traffic and the same deciders are one finding, so
+//! that a reviewer reads as many lines as there are decisions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -12,113 +12,114 @@ use palisade_model::diagnostic::Location;
 use palisade_model::policy::{Action, Direction, Object, Policy};
 use smol_str::SmolStr;
 
-use super::{Change, Diff, Peer, Select};
+use super::{ChangeFilter, Diff, DiffPeer, TrafficChange};
 use crate::map;
-use crate::map::why::{Decided, Why};
+use crate::map::reasons::{DecidedBy, TrafficReason};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
 use crate::reach::traffics::{TrafficId, Traffics};
 
-/// Pairs that open or close alike.
+/// Pairs that open or close for the same traffic and the same deciders.
 #[derive(Debug, Clone)]
-pub struct Finding {
-    /// Whether it opens.
+pub struct DiffFinding {
+    /// Whether the traffic opens; else it closes.
     pub opens: bool,
-    /// What of the traffic.
+    /// Traffic that opens or closes.
     pub part: TrafficId,
-    /// Who decided before.
-    pub before: Vec<Deciding>,
-    /// Who decides after.
-    pub after: Vec<Deciding>,
-    /// Who is concerned: source and destination.
-    pub pairs: Vec<(Peer, Peer)>,
+    /// Deciders before.
+    pub before: Vec<SideDecision>,
+    /// Deciders after.
+    pub after: Vec<SideDecision>,
+    /// Sources and destinations.
+    pub pairs: Vec<(DiffPeer, DiffPeer)>,
 }
 
-/// Who decided, on which side.
+/// A decision on one side of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Deciding {
-    /// Whose side: egress of the source, or ingress of the destination.
+pub struct SideDecision {
+    /// Side: egress of the source, or ingress of the destination.
     pub direction: Direction,
-    /// What was done.
+    /// Action on the traffic.
     pub action: Action,
-    /// Who did it.
-    pub by: By,
+    /// What decided.
+    pub by: DecisionSource,
 }
 
-/// Who decides.
+/// What decided.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum By {
+pub enum DecisionSource {
     /// A rule.
     Rule {
-        /// Its policy.
+        /// Policy of the rule.
         policy: Arc<Object>,
-        /// Its place in the policy.
+        /// Index in the policy.
         index: u32,
-        /// Its name.
+        /// Name of the rule.
         name: Option<SmolStr>,
-        /// Where it is written.
+        /// Location of the rule.
         at: Option<Location>,
     },
-    /// Policies that isolate, none of which allows it.
+    /// Policies that isolate the endpoint, none of which allows the traffic.
     Isolation(Vec<Arc<Object>>),
-    /// No policy has anything to say, or none can have.
+    /// No policy decides: allowed by default, or policies do not apply.
     Nobody,
-    /// The workload is not there.
+    /// The workload does not exist on this side.
     Absent,
 }
 
-/// All findings, and how much there is of them.
+/// All findings of a diff, with counts.
 #[derive(Debug, Default)]
-pub struct Findings {
-    /// What opens and closes: what is worth a look first.
-    pub list: Vec<Finding>,
-    /// Pairs that something opens for.
+pub struct DiffFindings {
+    /// Findings, the most important first.
+    pub list: Vec<DiffFinding>,
+    /// Number of pairs for which traffic opens.
     pub opened: usize,
-    /// Pairs that something closes for.
+    /// Number of pairs for which traffic closes.
     pub closed: usize,
-    /// Whether there were more pairs than are kept: counted, and not among the findings.
+    /// Number of pairs that are counted above and not in `list`, because there are too many.
     pub left_out: usize,
-    /// Workloads, or nodes and single pods, that were not compared: telling stopped there, because it was too much work.
+    /// Number of workloads, or of nodes and single pods, that were not compared, because a limit was reached.
     pub unseen: usize,
 }
 
-/// Steps to keep a pair, and to count one.
-const PAIR: u64 = 500;
-const COUNTED: u64 = 400;
-/// Steps for each policy that is named for a pair.
-const NAMED: u64 = 400;
+/// Work to keep a pair.
+const PAIR_WORK: u64 = 500;
+/// Work to count a pair.
+const COUNT_WORK: u64 = 400;
+/// Work of each policy listed for a pair.
+const NAME_WORK: u64 = 400;
 
-/// What makes pairs one finding.
-type Key = (bool, TrafficId, Vec<Deciding>, Vec<Deciding>);
+/// Identity of a finding.
+type FindingKey = (bool, TrafficId, Vec<SideDecision>, Vec<SideDecision>);
 
-/// How many pairs are kept.
-const MOST_PAIRS: usize = 200_000;
+/// Maximum number of pairs kept.
+const MAX_PAIRS: usize = 200_000;
 
-// === impl Findings ===
+// === impl DiffFindings ===
 
-impl Findings {
-    /// Of a diff.
-    pub fn of(diff: &Diff<'_>, select: &Select, cuts: &Cuts, cells: &mut Cells) -> Self {
-        let mut findings = Findings::default();
-        let mut at: HashMap<Key, usize> = HashMap::new();
-        let mut deciders = Deciders::new(diff, cuts);
+impl DiffFindings {
+    /// Collects the findings of a diff.
+    pub fn of(diff: &Diff<'_>, filter: &ChangeFilter, cuts: &Cuts, cells: &mut Cells) -> Self {
+        let mut findings = DiffFindings::default();
+        let mut at: HashMap<FindingKey, usize> = HashMap::new();
+        let mut deciders = DeciderLookup::new(diff, cuts);
         let mut kept = 0;
-        let told = diff.changes(select, cuts, cells, |cells, change| {
-            cells.work().take(COUNTED);
+        let streamed = diff.changes(filter, cuts, cells, |cells, change| {
+            cells.work().take(COUNT_WORK);
             if cells.work().is_spent() {
                 return ControlFlow::Break(());
             }
             for (opens, part) in parts(&change, cells) {
                 *(if opens { &mut findings.opened } else { &mut findings.closed }) += 1;
-                if kept >= MOST_PAIRS {
+                if kept >= MAX_PAIRS {
                     findings.left_out += 1;
                     continue;
                 }
                 kept += 1;
-                cells.work().take(PAIR);
+                cells.work().take(PAIR_WORK);
                 let (before, after) = deciders.of(&change, opens, part, cells);
-                let named = before.iter().chain(&after).map(Deciding::weight).sum::<u64>();
-                cells.work().take(NAMED * named);
+                let named = before.iter().chain(&after).map(SideDecision::weight).sum::<u64>();
+                cells.work().take(NAME_WORK * named);
                 let key = (opens, part, before, after);
                 let pair = (change.source, change.destination);
                 match at.get(&key) {
@@ -126,18 +127,21 @@ impl Findings {
                     None => {
                         let (before, after) = (key.2.clone(), key.3.clone());
                         at.insert(key, findings.list.len());
-                        findings.list.push(Finding { opens, part, before, after, pairs: vec![pair] });
+                        findings.list.push(DiffFinding { opens, part, before, after, pairs: vec![pair] });
                     }
                 }
             }
             ControlFlow::Continue(())
         });
-        // Who was the last that was looked at is not known then.
-        findings.unseen = told.continue_value().map_or(diff.workloads.len(), |told| told.left_out);
-        // What opens is read first, and of that what opens to the outside; what only comes or goes with its workload, last.
-        let outside = |pair: &(Peer, Peer)| matches!(pair, (Peer::Range(..), _) | (_, Peer::Range(..)));
-        let absent =
-            |finding: &Finding| finding.before.iter().chain(&finding.after).any(|one| one.by == By::Absent);
+        // If the consumer stopped, it is not known where.
+        findings.unseen =
+            streamed.continue_value().map_or(diff.workloads.len(), |streamed| streamed.left_out);
+        // Opened traffic first, of that to the outside first; findings of added and removed workloads last.
+        let outside =
+            |pair: &(DiffPeer, DiffPeer)| matches!(pair, (DiffPeer::Range(..), _) | (_, DiffPeer::Range(..)));
+        let absent = |finding: &DiffFinding| {
+            finding.before.iter().chain(&finding.after).any(|one| one.by == DecisionSource::Absent)
+        };
         findings
             .list
             .sort_by_key(|finding| (absent(finding), !finding.opens, !finding.pairs.iter().any(outside)));
@@ -145,26 +149,30 @@ impl Findings {
     }
 }
 
-impl Findings {
-    /// Of a diff in which nobody need speak of IPv6: what changes there is what changes for IPv4, and told, and added to what
-    /// is selected, only where it is more than that.
-    pub fn of_either_family(diff: &Diff<'_>, select: &mut Select, cuts: &Cuts, cells: &mut Cells) -> Self {
-        let findings = Findings::of(diff, select, cuts, cells);
-        if select.families.contains(&Family::V6) || findings.unseen > 0 {
+impl DiffFindings {
+    /// Collects the findings of a diff that may not use IPv6: IPv6 is added to the filter only if it has changes that IPv4 has
+    /// not.
+    pub fn of_either_family(
+        diff: &Diff<'_>,
+        filter: &mut ChangeFilter,
+        cuts: &Cuts,
+        cells: &mut Cells,
+    ) -> Self {
+        let findings = DiffFindings::of(diff, filter, cuts, cells);
+        if filter.families.contains(&Family::V6) || findings.unseen > 0 {
             return findings;
         }
-        let six = Select { families: vec![Family::V6], ..select.clone() };
-        let others = Findings::of(diff, &six, cuts, cells);
+        let six = ChangeFilter { families: vec![Family::V6], ..filter.clone() };
+        let others = DiffFindings::of(diff, &six, cuts, cells);
         if !others.exceeds(&findings, cells) {
-            return Findings { unseen: others.unseen, ..findings };
+            return DiffFindings { unseen: others.unseen, ..findings };
         }
-        select.families.push(Family::V6);
-        Findings::of(diff, select, cuts, cells)
+        filter.families.push(Family::V6);
+        DiffFindings::of(diff, filter, cuts, cells)
     }
 
-    /// Whether something opens or closes between a workload and the outside that does not in other findings: findings of one
-    /// family are compared with those of another.
-    fn exceeds(&self, other: &Findings, cells: &mut Cells) -> bool {
+    /// Whether some traffic with the outside opens or closes that does not in `other`, the findings of another family.
+    fn exceeds(&self, other: &DiffFindings, cells: &mut Cells) -> bool {
         let (own, other) = (self.outside(cells), other.outside(cells));
         own.into_iter().any(|(about, part)| {
             let known = other.get(&about).copied().unwrap_or(Traffics::EMPTY);
@@ -172,14 +180,14 @@ impl Findings {
         })
     }
 
-    /// What opens or closes for each workload, outward or inward.
-    fn outside(&self, cells: &mut Cells) -> BTreeMap<(Peer, bool, bool), TrafficId> {
+    /// Returns the opened and closed traffic with the outside, by workload and direction.
+    fn outside(&self, cells: &mut Cells) -> BTreeMap<(DiffPeer, bool, bool), TrafficId> {
         let mut all = BTreeMap::new();
         for finding in &self.list {
             for pair in &finding.pairs {
                 let about = match pair {
-                    (Peer::Range(..), own) => (*own, false, finding.opens),
-                    (own, Peer::Range(..)) => (*own, true, finding.opens),
+                    (DiffPeer::Range(..), own) => (*own, false, finding.opens),
+                    (own, DiffPeer::Range(..)) => (*own, true, finding.opens),
                     _ => continue,
                 };
                 let known = all.entry(about).or_insert(Traffics::EMPTY);
@@ -190,9 +198,9 @@ impl Findings {
     }
 }
 
-/// What of a change opens, and what closes, over either family.
-pub fn parts(change: &Change, cells: &mut Cells) -> Vec<(bool, TrafficId)> {
-    let over = |entry: &map::Entry| [entry.allowed, entry.other.unwrap_or(entry.allowed)];
+/// Returns the opened (`true`) and the closed traffic of a change, over either family.
+pub fn parts(change: &TrafficChange, cells: &mut Cells) -> Vec<(bool, TrafficId)> {
+    let over = |entry: &map::PairTraffic| [entry.allowed, entry.other.unwrap_or(entry.allowed)];
     let (before, after) = (over(&change.before), over(&change.after));
     let mut part = |more: [TrafficId; 2], less: [TrafficId; 2]| {
         let over = [0, 1].map(|family| cells.traffics.difference(more[family], less[family]));
@@ -203,65 +211,65 @@ pub fn parts(change: &Change, cells: &mut Cells) -> Vec<(bool, TrafficId)> {
     found.into_iter().filter(|(_, part)| *part != Traffics::EMPTY).collect()
 }
 
-/// What a change is about, so that the same is asked once: kinds of both ends, or a range.
-type Question = (End, End, bool, TrafficId);
+/// Identity of a lookup: kinds of both ends or the ends, whether traffic opens, and the traffic.
+type DeciderKey = (DeciderEnd, DeciderEnd, bool, TrafficId);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum End {
+enum DeciderEnd {
     Kind(u32),
-    Peer(Peer),
+    DiffPeer(DiffPeer),
 }
 
-/// Looks up who decided, each thing once.
+/// Lookup of the deciders of changes, with a cache.
 #[derive(Debug)]
-pub struct Deciders<'d, 's> {
+pub struct DeciderLookup<'d, 's> {
     diff: &'d Diff<'s>,
     cuts: &'d Cuts,
-    known: HashMap<Question, (Vec<Deciding>, Vec<Deciding>)>,
+    known: HashMap<DeciderKey, (Vec<SideDecision>, Vec<SideDecision>)>,
 }
 
-// === impl Deciding ===
+// === impl SideDecision ===
 
-impl Deciding {
-    /// How many policies it names.
+impl SideDecision {
+    /// Returns the number of policies.
     fn weight(&self) -> u64 {
         match &self.by {
-            By::Isolation(by) => by.len() as u64,
+            DecisionSource::Isolation(by) => by.len() as u64,
             _ => 1,
         }
     }
 }
 
-// === impl Deciders ===
+// === impl DeciderLookup ===
 
-impl<'d, 's> Deciders<'d, 's> {
-    /// Of a diff.
+impl<'d, 's> DeciderLookup<'d, 's> {
+    /// Creates a lookup with an empty cache.
     pub fn new(diff: &'d Diff<'s>, cuts: &'d Cuts) -> Self {
-        Deciders { diff, cuts, known: HashMap::new() }
+        DeciderLookup { diff, cuts, known: HashMap::new() }
     }
 
-    /// Who decided about a part of a change before, and who after.
+    /// Returns the deciders of a part of a change, before and after.
     pub fn of(
         &mut self,
-        change: &Change,
+        change: &TrafficChange,
         opens: bool,
         part: TrafficId,
         cells: &mut Cells,
-    ) -> (Vec<Deciding>, Vec<Deciding>) {
-        let end = |peer: Peer| match peer {
-            // A workload and itself, or one on nodes, is not what its kind is.
-            Peer::Workload(at) if change.source != change.destination && !self.diff.is_host(at) => {
-                End::Kind(self.diff.kind(at))
+    ) -> (Vec<SideDecision>, Vec<SideDecision>) {
+        let end = |peer: DiffPeer| match peer {
+            // Traffic to itself, and traffic that depends on nodes, is not that of the kind.
+            DiffPeer::Workload(at) if change.source != change.destination && !self.diff.is_host(at) => {
+                DeciderEnd::Kind(self.diff.kind(at))
             }
-            peer => End::Peer(peer),
+            peer => DeciderEnd::DiffPeer(peer),
         };
         let question = (end(change.source), end(change.destination), opens, part);
         if let Some(known) = self.known.get(&question) {
             return known.clone();
         }
-        let why = |after: bool, cells: &mut Cells| -> Option<Vec<Deciding>> {
+        let why = |after: bool, cells: &mut Cells| -> Option<Vec<SideDecision>> {
             let map = if after { &self.diff.after } else { &self.diff.before };
-            if let Some(pairs) = self.diff.spot_pairs(change, after, self.cuts) {
+            if let Some(pairs) = self.diff.outlier_pairs(change, after, self.cuts) {
                 return Some(map.why_between(&pairs, part, cells).iter().filter_map(deciding).collect());
             }
             let (source, destination) =
@@ -269,35 +277,36 @@ impl<'d, 's> Deciders<'d, 's> {
             Some(map.why(source, destination, part, self.cuts, cells).iter().filter_map(deciding).collect())
         };
         let (before, after) = (why(false, cells), why(true, cells));
-        let answer = told(before, after, opens);
+        let answer = relevant_deciders(before, after, opens);
         self.known.insert(question, answer.clone());
         answer
     }
 
-    fn end(&self, peer: Peer, after: bool) -> Option<map::Peer> {
+    fn end(&self, peer: DiffPeer, after: bool) -> Option<map::MapPeer> {
         Some(match peer {
-            Peer::Workload(at) => {
+            DiffPeer::Workload(at) => {
                 let pair = &self.diff.workloads[at];
-                map::Peer::Workload(if after { pair.after? } else { pair.before? })
+                map::MapPeer::Workload(if after { pair.after? } else { pair.before? })
             }
-            Peer::Range(first, last) => map::Peer::Range(first, last),
-            Peer::IngressController => map::Peer::IngressController,
-            Peer::Outlier(_) => return None,
+            DiffPeer::Range(first, last) => map::MapPeer::Range(first, last),
+            DiffPeer::IngressController => map::MapPeer::IngressController,
+            DiffPeer::Outlier(_) => return None,
         })
     }
 }
 
-/// Who is worth telling: whoever refuses, and what has become of that side on the other.
-fn told(
-    before: Option<Vec<Deciding>>,
-    after: Option<Vec<Deciding>>,
+/// Selects the relevant deciders: those that refuse, and what allows on the same side of a connection afterwards or before.
+fn relevant_deciders(
+    before: Option<Vec<SideDecision>>,
+    after: Option<Vec<SideDecision>>,
     opens: bool,
-) -> (Vec<Deciding>, Vec<Deciding>) {
-    let absent = |direction| vec![Deciding { direction, action: Action::Deny, by: By::Absent }];
+) -> (Vec<SideDecision>, Vec<SideDecision>) {
+    let absent =
+        |direction| vec![SideDecision { direction, action: Action::Deny, by: DecisionSource::Absent }];
     let (closed, open) = if opens { (before, after) } else { (after, before) };
     let (closed, open) = match (closed, open) {
         (Some(closed), Some(open)) => {
-            let refused: Vec<Deciding> =
+            let refused: Vec<SideDecision> =
                 closed.into_iter().filter(|one| one.action != Action::Allow).collect();
             let sides: Vec<Direction> = refused.iter().map(|one| one.direction).collect();
             let open =
@@ -310,36 +319,36 @@ fn told(
     if opens { (closed, open) } else { (open, closed) }
 }
 
-fn deciding(why: &Why<'_>) -> Option<Deciding> {
+fn deciding(why: &TrafficReason<'_>) -> Option<SideDecision> {
     let (action, by) = match &why.decided {
-        // What passes, others decide.
-        Decided::Rule { action: Action::Pass, .. } => return None,
-        Decided::Rule { policy, rule, action } => {
+        // Passed traffic is decided by a later rule.
+        DecidedBy::Rule { action: Action::Pass, .. } => return None,
+        DecidedBy::Rule { policy, rule, action } => {
             let at = rule.at.clone().or_else(|| policy.object.at.clone());
             let policy = Arc::clone(&policy.object);
-            (*action, By::Rule { policy, index: rule.index, name: rule.name.clone(), at })
+            (*action, DecisionSource::Rule { policy, index: rule.index, name: rule.name.clone(), at })
         }
-        Decided::Isolated { by } => {
+        DecidedBy::Isolated { by } => {
             let object = |policy: &&Policy| Arc::clone(&policy.object);
-            (Action::Deny, By::Isolation(by.iter().map(object).collect()))
+            (Action::Deny, DecisionSource::Isolation(by.iter().map(object).collect()))
         }
-        _ => (Action::Allow, By::Nobody),
+        _ => (Action::Allow, DecisionSource::Nobody),
     };
-    Some(Deciding { direction: why.direction, action, by })
+    Some(SideDecision { direction: why.direction, action, by })
 }
 
-/// Sources by destination, or destinations by source, whichever is shorter to tell.
-pub fn grouped(pairs: &[(Peer, Peer)]) -> Vec<(Vec<Peer>, Vec<Peer>)> {
-    let mut by_destination: BTreeMap<Peer, Vec<Peer>> = BTreeMap::new();
-    let mut by_source: BTreeMap<Peer, Vec<Peer>> = BTreeMap::new();
+/// Groups pairs by destination or by source, whichever gives fewer groups.
+pub fn grouped(pairs: &[(DiffPeer, DiffPeer)]) -> Vec<(Vec<DiffPeer>, Vec<DiffPeer>)> {
+    let mut by_destination: BTreeMap<DiffPeer, Vec<DiffPeer>> = BTreeMap::new();
+    let mut by_source: BTreeMap<DiffPeer, Vec<DiffPeer>> = BTreeMap::new();
     for (source, destination) in pairs {
         by_destination.entry(*destination).or_default().push(*source);
         by_source.entry(*source).or_default().push(*destination);
     }
-    // Ends that have the same others are told together.
-    let together = |by: BTreeMap<Peer, Vec<Peer>>| {
-        let mut alike: Vec<(Vec<Peer>, Vec<Peer>)> = Vec::new();
-        let mut at: HashMap<Vec<Peer>, usize> = HashMap::new();
+    // Ends with the same other ends form one group.
+    let together = |by: BTreeMap<DiffPeer, Vec<DiffPeer>>| {
+        let mut alike: Vec<(Vec<DiffPeer>, Vec<DiffPeer>)> = Vec::new();
+        let mut at: HashMap<Vec<DiffPeer>, usize> = HashMap::new();
         for (end, mut others) in by {
             others.sort_unstable();
             match at.get(&others) {

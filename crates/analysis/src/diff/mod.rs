@@ -1,19 +1,23 @@
-//! What another set of policies, or another cluster, lets through that this one does not, and the other way round.
+//! Semantic diff of two sets of policies, or of two clusters: traffic that is allowed by one side only.
 //!
-//! Both sides are worked out on the same line of traffic and with the same boundaries of addresses, so that what is equal
-//! has equal numbers. Workloads are the same by name. A pair of workloads can only differ where their kinds do, so that
-//! kinds are compared, and pairs looked at only where something is to be told: no difference is a proof about all
-//! connections, not a sample of them.
+//! ```text
+//!   before, after ──► two maps with shared cuts and cells ──► kinds compared ──► changes, streamed ──► findings
+//!   policies alone ──► proof: pods that could exist
+//! ```
+//!
+//! Both sides share the layout of traffic and the boundaries of addresses, so that equal traffic has equal ids. Workloads are
+//! matched by name. Pairs of workloads differ only where their kinds do, so that kinds are compared and pairs enumerated only
+//! where they differ: an empty diff is a proof about all connections, not a sample.
 
 mod causes;
+mod equality;
 mod findings;
-mod near;
 mod outliers;
 mod outside;
-mod pairs;
 mod proof;
-mod verdicts;
+mod same_node;
 mod witness;
+mod workload_pairs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -24,87 +28,87 @@ use palisade_model::options::Options;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 
-use crate::map::{Entry, INGRESS_CONTROLLER, Level, Map, Told, WorkloadName};
+use crate::map::{INGRESS_CONTROLLER, Level, Map, PairTraffic, StreamEnd, WorkloadName};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
 pub use causes::{Causes, Relabelled};
-pub use findings::{By, Deciders, Deciding, Finding, Findings, grouped, parts};
+pub use equality::{ComparisonExtent, DifferenceKind, DivergentFlow, compare};
+pub use findings::{DeciderLookup, DecisionSource, DiffFinding, DiffFindings, SideDecision, grouped, parts};
 pub use outliers::Outlier;
-use outside::Known;
-use pairs::Kinds;
-pub use pairs::WorkloadPair;
-pub use proof::{Beyond, Counterexample, Proof, is_about_names, policies_of, proven};
-pub use verdicts::{Compared, Differing, Differs, compare};
+use outside::OutsideCache;
+pub use proof::{Counterexample, PotentialDifferences, Proof, is_about_names, policies_of, proven};
+use workload_pairs::PairKinds;
+pub use workload_pairs::WorkloadPair;
 
-/// Steps to look at a pair of workloads, or at a run of addresses.
-const ROW: u64 = 5;
+/// Work of a pair of workloads, or of a run of addresses.
+const ROW_WORK: u64 = 5;
 
-/// Two sides of a change.
+/// The two sides of a diff.
 #[derive(Debug)]
 pub struct Diff<'s> {
-    /// As it is.
+    /// Map before the change.
     pub before: Map<'s>,
-    /// As it would be.
+    /// Map after the change.
     pub after: Map<'s>,
-    /// Every workload of either, by namespace, name and kind.
+    /// Workloads of either side, sorted by namespace, name and kind.
     pub workloads: Vec<WorkloadPair>,
-    /// Nodes, and pods that are not like the others of their workload.
+    /// Nodes, and pods whose profile differs from others of their workload.
     pub outliers: Vec<Outlier>,
-    /// Workloads that are not compared: working out what policies say about their pods is too much work.
+    /// Workloads that are not compared, because a limit was reached for their pods.
     pub left_out: BTreeSet<WorkloadName>,
-    kinds: Kinds,
+    kinds: PairKinds,
 }
 
 /// One end of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Peer {
-    /// A workload, by its place in [`Diff::workloads`].
+pub enum DiffPeer {
+    /// A workload, by its index in [`Diff::workloads`].
     Workload(usize),
     /// Outside addresses, first and last.
     Range(IpAddr, IpAddr),
-    /// Whoever serves Ingress and Route objects.
+    /// The controller that serves Ingress and Route objects.
     IngressController,
-    /// Nodes, or pods of a workload that are not like the others, by their place in [`Diff::outliers`].
+    /// Nodes, or pods that differ from others of their workload, by index in [`Diff::outliers`].
     Outlier(usize),
 }
 
-/// A pair that may do something else afterwards.
+/// A pair whose allowed traffic changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Change {
-    /// Who opens the connections.
-    pub source: Peer,
-    /// Who receives them.
-    pub destination: Peer,
-    /// What is let through before.
-    pub before: Entry,
-    /// And after.
-    pub after: Entry,
+pub struct TrafficChange {
+    /// The end that opens connections.
+    pub source: DiffPeer,
+    /// The end that receives them.
+    pub destination: DiffPeer,
+    /// Traffic allowed before.
+    pub before: PairTraffic,
+    /// Traffic allowed after.
+    pub after: PairTraffic,
 }
 
-/// What sort of a change it is.
+/// Kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChangeKind {
-    /// Nothing was let through before.
+    /// Nothing was allowed before.
     Added,
-    /// Nothing is let through after.
+    /// Nothing is allowed after.
     Removed,
-    /// Something before and something else after.
+    /// Something is allowed before and after, and it differs.
     Changed,
 }
 
-/// Which changes are told.
+/// Filter of changes.
 #[derive(Debug, Clone, Default)]
-pub struct Select {
-    /// Without what workloads send themselves.
+pub struct ChangeFilter {
+    /// Whether traffic of workloads to themselves is omitted.
     pub ignore_self: bool,
-    /// The families of outside addresses.
+    /// Families of outside addresses.
     pub families: Vec<Family>,
 }
 
-// === impl Change ===
+// === impl TrafficChange ===
 
-impl Change {
-    /// What sort it is.
+impl TrafficChange {
+    /// Returns the kind of the change.
     pub fn kind(&self) -> ChangeKind {
         match (self.before.is_nothing(), self.after.is_nothing()) {
             (true, _) => ChangeKind::Added,
@@ -115,7 +119,7 @@ impl Change {
 }
 
 impl ChangeKind {
-    /// As JSON has it.
+    /// Returns the keyword in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             ChangeKind::Added => "added",
@@ -128,7 +132,7 @@ impl ChangeKind {
 // === impl Diff ===
 
 impl<'s> Diff<'s> {
-    /// Works out both sides. The cuts must be those of both snapshots.
+    /// Computes both sides. The cuts must be those of both snapshots.
     pub fn new(
         before: &'s Snapshot,
         after: &'s Snapshot,
@@ -137,7 +141,7 @@ impl<'s> Diff<'s> {
         cuts: &Cuts,
         cells: &mut Cells,
     ) -> Self {
-        // Both sides get about the same.
+        // Both sides get about the same share of work.
         let kept = cells.work().share(2);
         let before = Map::new(before, options, level, cuts, cells);
         cells.work().put_back(kept);
@@ -145,106 +149,106 @@ impl<'s> Diff<'s> {
         let left_out: BTreeSet<WorkloadName> =
             before.left_out.iter().chain(&after.left_out).cloned().collect();
         let (before, after) = (before.without(&left_out), after.without(&left_out));
-        let workloads = pairs::join(&before, &after);
-        let kinds = Kinds::of(&before, &after, &workloads);
+        let workloads = workload_pairs::join(&before, &after);
+        let kinds = PairKinds::of(&before, &after, &workloads);
         let outliers = outliers::outliers(&before, &after, &workloads);
         Diff { before, after, workloads, outliers, left_out, kinds }
     }
 
-    /// A workload's name.
+    /// Returns a workload's name.
     pub fn name(&self, workload: usize) -> &WorkloadName {
         &self.workloads[workload].name
     }
 
-    /// The workloads of manifests: all but the ingress controller, which nobody wrote.
+    /// Returns the workloads of manifests: all but the modelled ingress controller.
     pub fn written(&self) -> impl Iterator<Item = &WorkloadPair> {
         self.workloads.iter().filter(|pair| pair.name.kind != INGRESS_CONTROLLER)
     }
 
-    /// Whether there is nobody whose connections could be compared.
-    pub fn is_about_nobody(&self) -> bool {
+    /// Whether neither side has workloads to compare.
+    pub fn has_no_workloads(&self) -> bool {
         self.written().next().is_none()
     }
 
-    /// The workloads that are there after and not before.
-    pub fn came(&self) -> impl Iterator<Item = &WorkloadName> {
+    /// Returns the workloads that only the side after has.
+    pub fn added(&self) -> impl Iterator<Item = &WorkloadName> {
         self.written().filter(|pair| pair.before.is_none()).map(|pair| &pair.name)
     }
 
-    /// The workloads that are there before and not after.
-    pub fn went(&self) -> impl Iterator<Item = &WorkloadName> {
+    /// Returns the workloads that only the side before has.
+    pub fn removed(&self) -> impl Iterator<Item = &WorkloadName> {
         self.written().filter(|pair| pair.after.is_none()).map(|pair| &pair.name)
     }
 
-    /// Tells every pair that differs, sources in their order: first what each workload sends to workloads, then what it
-    /// sends out; then what comes in; at the end nodes, and pods that are not like the others of their workload. Ends early where it
-    /// is too much work, and says where.
+    /// Emits every pair that differs, by source: from each workload to workloads, then to the outside; then from the outside;
+    /// at the end entrances, nodes, and pods that differ from others of their workload. Stops early when the work is used
+    /// up.
     pub fn changes(
         &self,
-        select: &Select,
+        filter: &ChangeFilter,
         cuts: &Cuts,
         cells: &mut Cells,
-        mut tell: impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
-    ) -> ControlFlow<(), Told> {
-        let mut rows = pairs::Rows::new(self, cells);
-        let mut outside = Known::new();
+        mut emit: impl FnMut(&mut Cells, TrafficChange) -> ControlFlow<()>,
+    ) -> ControlFlow<(), StreamEnd> {
+        let mut rows = workload_pairs::DiffRows::new(self, cells);
+        let mut outside = OutsideCache::new();
         for source in 0..self.workloads.len() {
             if self.is_controller(source) {
                 continue;
             }
             if cells.work().is_spent() {
-                return ControlFlow::Continue(Told { left_out: self.workloads.len() - source });
+                return ControlFlow::Continue(StreamEnd { left_out: self.workloads.len() - source });
             }
-            cells.work().take(ROW * self.workloads.len() as u64);
+            cells.work().take(ROW_WORK * self.workloads.len() as u64);
             for (destination, [before, after]) in rows.from(source, cells) {
-                if self.is_controller(destination) || (select.ignore_self && source == destination) {
+                if self.is_controller(destination) || (filter.ignore_self && source == destination) {
                     continue;
                 }
-                let (source, destination) = (Peer::Workload(source), Peer::Workload(destination));
-                tell(cells, Change { source, destination, before, after })?;
+                let (source, destination) = (DiffPeer::Workload(source), DiffPeer::Workload(destination));
+                emit(cells, TrafficChange { source, destination, before, after })?;
             }
-            self.outside(select, (source, Direction::Egress), &mut outside, cuts, cells, &mut tell)?;
+            self.outside(filter, (source, Direction::Egress), &mut outside, cuts, cells, &mut emit)?;
         }
         for destination in (0..self.workloads.len()).filter(|at| !self.is_controller(*at)) {
             if cells.work().is_spent() {
-                return ControlFlow::Continue(Told { left_out: self.workloads.len() - destination });
+                return ControlFlow::Continue(StreamEnd { left_out: self.workloads.len() - destination });
             }
-            self.outside(select, (destination, Direction::Ingress), &mut outside, cuts, cells, &mut tell)?;
+            self.outside(filter, (destination, Direction::Ingress), &mut outside, cuts, cells, &mut emit)?;
         }
-        self.entrances(cells, &mut tell)?;
-        self.apart(select, cuts, cells, &mut tell)?;
-        // What nodes and pods of mixed workloads do comes last, and stops where there is no more work left.
+        self.entrances(cells, &mut emit)?;
+        self.outlier_changes(filter, cuts, cells, &mut emit)?;
+        // Outliers come last: if the work is used up, some of them were skipped.
         let left_out = if cells.work().is_spent() { self.outliers.len().max(1) } else { 0 };
-        ControlFlow::Continue(Told { left_out })
+        ControlFlow::Continue(StreamEnd { left_out })
     }
 
-    /// Tells what the ingress controller may do otherwise.
+    /// Emits the changes of the ingress controller.
     fn entrances(
         &self,
         cells: &mut Cells,
-        tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
+        emit: &mut impl FnMut(&mut Cells, TrafficChange) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let (before, after) = (self.before.from_entrances(cells), self.after.from_entrances(cells));
         for (at, pair) in self.workloads.iter().enumerate() {
-            let side = |side: Option<usize>, gets: &BTreeMap<usize, Entry>| {
-                let entry = side.and_then(|at| gets.get(&at)).copied().unwrap_or(Entry::NOTHING);
-                Entry { uniform: true, ..entry }
+            let side = |side: Option<usize>, gets: &BTreeMap<usize, PairTraffic>| {
+                let entry = side.and_then(|at| gets.get(&at)).copied().unwrap_or(PairTraffic::NOTHING);
+                PairTraffic { uniform: true, ..entry }
             };
             let (before, after) = (side(pair.before, &before), side(pair.after, &after));
             if before != after {
-                let (source, destination) = (Peer::IngressController, Peer::Workload(at));
-                tell(cells, Change { source, destination, before, after })?;
+                let (source, destination) = (DiffPeer::IngressController, DiffPeer::Workload(at));
+                emit(cells, TrafficChange { source, destination, before, after })?;
             }
         }
         ControlFlow::Continue(())
     }
 
-    /// What two workloads may do before and after. Whether pods are alike is no difference.
-    pub fn entries(&self, source: usize, destination: usize, cells: &mut Cells) -> [Entry; 2] {
+    /// Returns the traffic of two workloads before and after. Uniformity is no difference.
+    pub fn entries(&self, source: usize, destination: usize, cells: &mut Cells) -> [PairTraffic; 2] {
         let (source, destination) = (&self.workloads[source], &self.workloads[destination]);
         let mut entry = |map: &Map<'_>, source: Option<usize>, destination: Option<usize>| {
             let entry = source.zip(destination).map(|(from, to)| map.entry(from, to, cells));
-            Entry { uniform: true, ..entry.unwrap_or(Entry::NOTHING) }
+            PairTraffic { uniform: true, ..entry.unwrap_or(PairTraffic::NOTHING) }
         };
         [
             entry(&self.before, source.before, destination.before),
@@ -252,12 +256,12 @@ impl<'s> Diff<'s> {
         ]
     }
 
-    /// A number that workloads share which are of the same kind on both sides.
+    /// Returns the kind of a workload: equal for those of the same kind on both sides.
     fn kind(&self, workload: usize) -> u32 {
         self.kinds.kind(workload)
     }
 
-    /// Whether what a workload may do depends on where its pods run.
+    /// Whether traffic of a workload depends on the nodes of its pods.
     fn is_host(&self, workload: usize) -> bool {
         self.kinds.is_host(workload)
     }

@@ -1,9 +1,9 @@
 //! Differences for endpoints that have no row of their own in the map of workloads: nodes, and pods whose policies differ from
 //! the rest of their workload.
 //!
-//! A workload may do what some of its pods may. Where they are not alike, one of them may gain or lose something that
-//! another one had, or has: then the workload's row says nothing, and its pods are told apart. Nodes are no workloads, and
-//! what policies say about them is compared here. Only who is there on both sides is: what comes and goes is told as that.
+//! The row of a workload is the union over its pods. Where they differ, one may gain or lose traffic that another had or has:
+//! then the row does not change, and its pods are compared one by one. Nodes have no rows among workloads. Only endpoints of
+//! both sides are compared: added and removed ones are reported as such.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -12,41 +12,41 @@ use palisade_model::flow::Who;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 
-use super::outside::compared;
-use super::{Change, Diff, Peer, Select, WorkloadPair};
-use crate::map::{Entry, Map, Pair, Profile, between, is_same_by_sides, pairs};
+use super::outside::differing_ranges;
+use super::{ChangeFilter, Diff, DiffPeer, TrafficChange, WorkloadPair};
+use crate::map::{ClassPair, Map, PairTraffic, PodProfile, between, is_same_by_sides, pairs};
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
 
-/// Nodes, or pods of one workload, that neither side tells apart.
+/// Nodes, or pods of one workload, that are equivalent on both sides.
 #[derive(Debug, Clone)]
 pub struct Outlier {
-    /// Which ones; pods with their namespace.
+    /// Names of the nodes or pods; those of pods with their namespace.
     pub names: Vec<String>,
-    /// The workload of pods, by its place; none for nodes.
+    /// Index of the pods' workload; `None` for nodes.
     pub of: Option<usize>,
-    /// What they are before and after.
-    pub(super) sides: [Vec<Profile>; 2],
+    /// Profiles before and after.
+    pub(super) sides: [Vec<PodProfile>; 2],
 }
 
-/// Steps to compare a pair.
-const PAIR: u64 = 200;
+/// Work to compare a pair.
+const PAIR_WORK: u64 = 200;
 
-/// Those that are the same on both sides, put together.
-type Alike = BTreeMap<[Vec<Profile>; 2], Vec<String>>;
+/// Names by their profiles before and after.
+type NamesByProfiles = BTreeMap<[Vec<PodProfile>; 2], Vec<String>>;
 
-/// All of them: nodes first.
+/// Returns all outliers, nodes first.
 pub(super) fn outliers(before: &Map<'_>, after: &Map<'_>, workloads: &[WorkloadPair]) -> Vec<Outlier> {
     let profiles = |map: &Map<'_>, who: Who| {
-        let mut all: Vec<Profile> = Profile::all(map.snapshot, who, &map.reach).collect();
+        let mut all: Vec<PodProfile> = PodProfile::all(map.snapshot, who, &map.reach).collect();
         all.sort_unstable();
         all.dedup();
         all
     };
-    let add = |alike: &mut Alike, name: String, one: Who, other: Who| {
-        alike.entry([profiles(before, one), profiles(after, other)]).or_default().push(name);
+    let add = |by_profiles: &mut NamesByProfiles, name: String, one: Who, other: Who| {
+        by_profiles.entry([profiles(before, one), profiles(after, other)]).or_default().push(name);
     };
-    let mut nodes = Alike::new();
+    let mut nodes = NamesByProfiles::new();
     for (at, node) in before.snapshot.nodes().iter().enumerate() {
         if let Some(other) = after.snapshot.node(&node.name)
             && before.knows_node(at)
@@ -65,7 +65,7 @@ pub(super) fn outliers(before: &Map<'_>, after: &Map<'_>, workloads: &[WorkloadP
         let name = |snapshot: &Snapshot, pod: usize| snapshot.pods()[pod].name.clone();
         let there: HashMap<_, usize> =
             after.workloads[other].pods.iter().map(|pod| (name(after.snapshot, *pod), *pod)).collect();
-        let mut pods = Alike::new();
+        let mut pods = NamesByProfiles::new();
         for pod in &before.workloads[one].pods {
             let name = name(before.snapshot, *pod);
             if let Some(other) = there.get(&name) {
@@ -81,13 +81,13 @@ pub(super) fn outliers(before: &Map<'_>, after: &Map<'_>, workloads: &[WorkloadP
 // === impl Diff ===
 
 impl Diff<'_> {
-    /// Tells what nodes and unlike pods may do otherwise, where no row of workloads does.
-    pub(super) fn apart(
+    /// Emits the changes of outliers, where no row of workloads shows them.
+    pub(super) fn outlier_changes(
         &self,
-        select: &Select,
+        filter: &ChangeFilter,
         cuts: &Cuts,
         cells: &mut Cells,
-        tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
+        emit: &mut impl FnMut(&mut Cells, TrafficChange) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let mut mixed: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (at, outlier) in self.outliers.iter().enumerate() {
@@ -97,8 +97,8 @@ impl Diff<'_> {
             match outlier.of {
                 Some(workload) => mixed.entry(workload).or_default().push(at),
                 None => {
-                    self.of_nodes(at, cells, tell)?;
-                    self.with_outside(at, select, cuts, cells, tell)?;
+                    self.of_nodes(at, cells, emit)?;
+                    self.with_outside(at, filter, cuts, cells, emit)?;
                 }
             }
         }
@@ -107,14 +107,14 @@ impl Diff<'_> {
                 if cells.work().is_spent() {
                     return ControlFlow::Continue(());
                 }
-                self.of_pods((*workload, other), &mixed, select, cells, tell)?;
-                // Two of which both are mixed meet once as source and once as destination.
+                self.of_pods((*workload, other), &mixed, filter, cells, emit)?;
+                // A pair of two mixed workloads is visited once as source and once as destination.
                 if !mixed.contains_key(&other) {
-                    self.of_pods((other, *workload), &mixed, select, cells, tell)?;
+                    self.of_pods((other, *workload), &mixed, filter, cells, emit)?;
                 }
             }
             for outlier in outliers {
-                self.with_outside(*outlier, select, cuts, cells, tell)?;
+                self.with_outside(*outlier, filter, cuts, cells, emit)?;
             }
         }
         ControlFlow::Continue(())
@@ -124,18 +124,18 @@ impl Diff<'_> {
         &self,
         outlier: usize,
         cells: &mut Cells,
-        tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
+        emit: &mut impl FnMut(&mut Cells, TrafficChange) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         for workload in (0..self.workloads.len()).filter(|at| !self.is_controller(*at)) {
-            let (own, nodes) = (Peer::Workload(workload), Peer::Outlier(outlier));
+            let (own, nodes) = (DiffPeer::Workload(workload), DiffPeer::Outlier(outlier));
             for (source, destination) in [(own, nodes), (nodes, own)] {
-                self.pair(source, destination, cells, tell)?;
+                self.pair(source, destination, cells, emit)?;
             }
         }
         for other in (0..self.outliers.len()).filter(|other| self.outliers[*other].of.is_none()) {
-            // Nobody is cut off from itself.
+            // Traffic to itself is always allowed.
             if other != outlier || self.outliers[outlier].names.len() > 1 {
-                self.pair(Peer::Outlier(outlier), Peer::Outlier(other), cells, tell)?;
+                self.pair(DiffPeer::Outlier(outlier), DiffPeer::Outlier(other), cells, emit)?;
             }
         }
         ControlFlow::Continue(())
@@ -145,27 +145,27 @@ impl Diff<'_> {
         &self,
         (from, to): (usize, usize),
         mixed: &BTreeMap<usize, Vec<usize>>,
-        select: &Select,
+        filter: &ChangeFilter,
         cells: &mut Cells,
-        tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
+        emit: &mut impl FnMut(&mut Cells, TrafficChange) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let skipped =
-            self.is_controller(from) || self.is_controller(to) || (select.ignore_self && from == to);
+            self.is_controller(from) || self.is_controller(to) || (filter.ignore_self && from == to);
         let [before, after] = self.entries(from, to, cells);
-        cells.work().take(PAIR);
+        cells.work().take(PAIR_WORK);
         if skipped || before != after {
             return ControlFlow::Continue(());
         }
         let parts = |workload: usize| match mixed.get(&workload) {
-            Some(outliers) => outliers.iter().copied().map(Peer::Outlier).collect(),
-            None => vec![Peer::Workload(workload)],
+            Some(outliers) => outliers.iter().copied().map(DiffPeer::Outlier).collect(),
+            None => vec![DiffPeer::Workload(workload)],
         };
         for source in parts(from) {
             for destination in parts(to) {
-                // Nobody is cut off from itself.
-                let alone = matches!(source, Peer::Outlier(at) if self.outliers[at].names.len() == 1);
+                // Traffic to itself is always allowed.
+                let alone = matches!(source, DiffPeer::Outlier(at) if self.outliers[at].names.len() == 1);
                 if !(source == destination && alone) {
-                    self.pair(source, destination, cells, tell)?;
+                    self.pair(source, destination, cells, emit)?;
                 }
             }
         }
@@ -175,17 +175,17 @@ impl Diff<'_> {
     fn with_outside(
         &self,
         outlier: usize,
-        select: &Select,
+        filter: &ChangeFilter,
         cuts: &Cuts,
         cells: &mut Cells,
-        tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
+        emit: &mut impl FnMut(&mut Cells, TrafficChange) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let pair = self.outliers[outlier].of.map(|workload| &self.workloads[workload]);
         let whole = pair.and_then(|pair| Some((pair.before?, pair.after?)));
         for (direction, family) in
-            Direction::BOTH.into_iter().flat_map(|d| select.families.iter().map(move |family| (d, *family)))
+            Direction::BOTH.into_iter().flat_map(|d| filter.families.iter().map(move |family| (d, *family)))
         {
-            // The workload's own row tells it.
+            // The workload's own row shows the change.
             if let Some((before, after)) = whole
                 && self.before.outside(before, direction, family, cuts, cells)
                     != self.after.outside(after, direction, family, cuts, cells)
@@ -198,39 +198,42 @@ impl Diff<'_> {
                 map.outside_of(&classes, direction, family, cuts, cells)
             };
             let (before, after) = (own(&self.before, 0), own(&self.after, 1));
-            for (first, last, before, after) in compared(&before, &after) {
-                let (pods, range) = (Peer::Outlier(outlier), Peer::Range(first, last));
+            for (first, last, before, after) in differing_ranges(&before, &after) {
+                let (pods, range) = (DiffPeer::Outlier(outlier), DiffPeer::Range(first, last));
                 let (source, destination) = match direction {
                     Direction::Egress => (pods, range),
                     Direction::Ingress => (range, pods),
                 };
-                let entry = |allowed| Entry { allowed, other: None, uniform: true };
-                tell(cells, Change { source, destination, before: entry(before), after: entry(after) })?;
+                let entry = |allowed| PairTraffic { allowed, other: None, uniform: true };
+                emit(
+                    cells,
+                    TrafficChange { source, destination, before: entry(before), after: entry(after) },
+                )?;
             }
         }
         ControlFlow::Continue(())
     }
 
-    /// Tells a pair of which one is a outlier, if it may do something else.
+    /// Emits a pair with an outlier, if its traffic changes.
     fn pair(
         &self,
-        source: Peer,
-        destination: Peer,
+        source: DiffPeer,
+        destination: DiffPeer,
         cells: &mut Cells,
-        tell: &mut impl FnMut(&mut Cells, Change) -> ControlFlow<()>,
+        emit: &mut impl FnMut(&mut Cells, TrafficChange) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        cells.work().take(PAIR);
+        cells.work().take(PAIR_WORK);
         let ends = |after: bool| Some([self.profiles(source, after)?, self.profiles(destination, after)?]);
         let (Some(before), Some(after)) = (ends(false), ends(true)) else {
             return ControlFlow::Continue(());
         };
-        // Most pairs are as they were: of these nothing is worked out, and nothing kept.
+        // Most pairs do not change: for these nothing is computed.
         if is_same_by_sides(before, after, [&self.before.reach, &self.after.reach]) {
             return ControlFlow::Continue(());
         }
-        let mut entry = |[from, to]: [&[Profile]; 2], map: &Map<'_>| {
-            let entry = between(from, to, &map.reach, cells).unwrap_or(Entry::NOTHING);
-            Entry { uniform: true, ..entry }
+        let mut entry = |[from, to]: [&[PodProfile]; 2], map: &Map<'_>| {
+            let entry = between(from, to, &map.reach, cells).unwrap_or(PairTraffic::NOTHING);
+            PairTraffic { uniform: true, ..entry }
         };
         let (before, after) = (entry(before, &self.before), entry(after, &self.after));
         if before != after {
@@ -238,33 +241,38 @@ impl Diff<'_> {
             if before == after {
                 return ControlFlow::Continue(());
             }
-            tell(cells, Change { source, destination, before, after })?;
+            emit(cells, TrafficChange { source, destination, before, after })?;
         }
         ControlFlow::Continue(())
     }
 
-    /// What an end is, on one side.
-    fn profiles(&self, peer: Peer, after: bool) -> Option<&[Profile]> {
+    /// Returns the profiles of an end, on one side.
+    fn profiles(&self, peer: DiffPeer, after: bool) -> Option<&[PodProfile]> {
         match peer {
-            Peer::Outlier(at) => Some(&self.outliers[at].sides[usize::from(after)]),
-            Peer::Workload(at) if after => Some(self.after.kinds().profiles(self.workloads[at].after?)),
-            Peer::Workload(at) => Some(self.before.kinds().profiles(self.workloads[at].before?)),
-            Peer::Range(..) | Peer::IngressController => None,
+            DiffPeer::Outlier(at) => Some(&self.outliers[at].sides[usize::from(after)]),
+            DiffPeer::Workload(at) if after => Some(self.after.kinds().profiles(self.workloads[at].after?)),
+            DiffPeer::Workload(at) => Some(self.before.kinds().profiles(self.workloads[at].before?)),
+            DiffPeer::Range(..) | DiffPeer::IngressController => None,
         }
     }
 
-    /// The pairs of classes that a change of a outlier stands for, on one side. `None` where it is of none.
-    pub(super) fn spot_pairs(&self, change: &Change, after: bool, cuts: &Cuts) -> Option<Vec<Pair>> {
+    /// Returns the pairs of classes that a change of an outlier covers, on one side. `None` where no end is an outlier.
+    pub(super) fn outlier_pairs(
+        &self,
+        change: &TrafficChange,
+        after: bool,
+        cuts: &Cuts,
+    ) -> Option<Vec<ClassPair>> {
         let map = if after { &self.after } else { &self.before };
         let of = |peer| self.profiles(peer, after).unwrap_or_default();
         match (change.source, change.destination) {
-            (Peer::Outlier(_), Peer::Range(first, last)) => {
+            (DiffPeer::Outlier(_), DiffPeer::Range(first, last)) => {
                 Some(map.with_outside(of(change.source), Direction::Egress, (first, last), cuts))
             }
-            (Peer::Range(first, last), Peer::Outlier(_)) => {
+            (DiffPeer::Range(first, last), DiffPeer::Outlier(_)) => {
                 Some(map.with_outside(of(change.destination), Direction::Ingress, (first, last), cuts))
             }
-            (Peer::Outlier(_), _) | (_, Peer::Outlier(_)) => {
+            (DiffPeer::Outlier(_), _) | (_, DiffPeer::Outlier(_)) => {
                 Some(pairs(of(change.source), of(change.destination)))
             }
             _ => None,

@@ -1,9 +1,9 @@
-//! Whether two sets of policies give the same verdicts: for the pods that there are, and for pods that there could be.
+//! Proof that two sets of policies have equal verdicts, for existing pods and for pods that could exist.
 //!
-//! [`compare`] answers it for one cluster. Here that is asked about clusters that are made up ([`universe`]): policies tell
-//! endpoints apart by labels, namespaces, accounts, addresses and names, and by nothing else. So for everything that any
-//! policy of either side asks for, there is an endpoint in these that has it, one that has something else there and one
-//! that has nothing. Where that would be too many, the proof says so.
+//! [`compare`](super::compare) decides it for one cluster. Here it is applied to synthetic clusters ([`universe`]): policies
+//! distinguish endpoints by labels, namespaces, accounts, addresses and names only. So for every value that a policy of either
+//! side mentions there is an endpoint that has it, one with another value, and one without. Where these are too many, the
+//! proof is bounded.
 
 mod mentions;
 mod universe;
@@ -18,67 +18,67 @@ use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::trace::Verdict;
 use rayon::prelude::*;
 
-use super::verdicts::compare_within;
-use super::{Compared, Diff, Differing, Differs};
+use super::equality::compare_within;
+use super::{ComparisonExtent, Diff, DifferenceKind, DivergentFlow};
 use mentions::Mentions;
 use universe::Universe;
 
 use crate::work::Work;
 
-/// Both sides say the same, of every connection.
+/// Extent of a proof that both sides have equal verdicts for every connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Proof {
-    /// Between so many endpoints, and with every address outside.
+    /// Number of endpoints compared with each other and with every outside address.
     pub endpoints: usize,
-    /// Whether there were too many combinations of labels to have an endpoint for each, or too many source ports.
+    /// Whether some combinations of labels have no endpoint, or source ports are not distinguished, because of limits.
     pub bounded: bool,
-    /// Sorts of endpoints of the cluster itself that were not compared with all others, because that takes too much work:
-    /// nothing is claimed about them.
+    /// Number of classes of existing endpoints that were not compared with all others, because of a limit: nothing is claimed
+    /// about them.
     pub left_out: usize,
-    /// The same of endpoints that were made up.
+    /// Number of such classes of synthetic endpoints.
     pub left_out_made_up: usize,
 }
 
-/// Steps of one proof: some seconds. The pods that are there get half of it.
-const MOST_STEPS: u64 = 8_000_000_000;
+/// Work of one proof: some seconds. Existing pods get half of it.
+const MAX_STEPS: u64 = 8_000_000_000;
 
-/// A connection about which the two sides disagree.
+/// A connection with different verdicts on the two sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counterexample {
-    /// The connection, in words.
+    /// Description of the connection.
     pub flow: String,
-    /// What becomes of it by the first side.
+    /// Verdict of the first side.
     pub before: Verdict,
-    /// What becomes of it by the second.
+    /// Verdict of the second side.
     pub after: Verdict,
 }
 
-/// What two sets of policies say otherwise of pods that are not there.
+/// Differences between two sets of policies for pods that could exist.
 #[derive(Debug, Clone, Default)]
-pub struct Beyond {
-    /// What was compared, where nothing differs.
+pub struct PotentialDifferences {
+    /// Extent of the proof, where nothing differs.
     pub proof: Option<Proof>,
-    /// A connection that opens.
+    /// Example of a connection that opens.
     pub opened: Option<Counterexample>,
-    /// A connection that closes.
+    /// Example of a connection that closes.
     pub closed: Option<Counterexample>,
-    /// Where nothing opens or closes: a connection that is refused otherwise.
+    /// Where nothing opens or closes, example of a connection that is refused in another way.
     pub refused: Option<Counterexample>,
-    /// A rule whose conditions on layer 7 differ, which no verdict tells of.
+    /// A rule whose layer-7 conditions differ, which verdicts do not show.
     pub conditions: Option<String>,
-    /// What opens for pods that are there, towards a name whose addresses are not known.
+    /// Example of a connection that opens for existing pods, to an unresolved name.
     pub named_opened: Option<Counterexample>,
-    /// And what closes.
+    /// Example of a connection that closes for existing pods, to an unresolved name.
     pub named_closed: Option<Counterexample>,
 }
 
-// === impl Beyond ===
+// === impl PotentialDifferences ===
 
-impl Beyond {
-    /// Of two sides; of the policies, tiers, groups and services of either, and of whoever is there.
+impl PotentialDifferences {
+    /// Compares policies, tiers, groups and services of two sides, for possible pods and for those of `there`.
     pub fn of(before: &Objects, after: &Objects, there: Option<&Objects>) -> Self {
-        let mut work = Work::new(MOST_STEPS);
-        let mut beyond = Beyond::of_anybody(before, after, &mut work);
+        let mut work = Work::new(MAX_STEPS);
+        let mut beyond = PotentialDifferences::of_anybody(before, after, &mut work);
         if beyond.proof.is_none()
             && let Some(there) = there
             && is_about_names([before, after])
@@ -86,32 +86,32 @@ impl Beyond {
             let mut differs = |differs| {
                 proven_in(before, after, Some(there), false, differs, work.share(2)).err().map(|found| *found)
             };
-            beyond.named_opened = differs(Differs::InWhatOpens);
-            beyond.named_closed = differs(Differs::InWhatCloses);
+            beyond.named_opened = differs(DifferenceKind::InWhatOpens);
+            beyond.named_closed = differs(DifferenceKind::InWhatCloses);
         }
         beyond
     }
 
-    /// Whether something opens: for pods that are there, towards names; where nobody is, for whoever could be.
+    /// Whether traffic opens: to names for existing pods; without workloads, for possible pods.
     pub fn opens(&self, diff: &Diff<'_>) -> bool {
-        self.named_opened.is_some() || (diff.is_about_nobody() && self.opened.is_some())
+        self.named_opened.is_some() || (diff.has_no_workloads() && self.opened.is_some())
     }
 
-    /// Whether something closes, in the same way.
+    /// Whether traffic closes: to names for existing pods; without workloads, for possible pods.
     pub fn closes(&self, diff: &Diff<'_>) -> bool {
-        self.named_closed.is_some() || (diff.is_about_nobody() && self.closed.is_some())
+        self.named_closed.is_some() || (diff.has_no_workloads() && self.closed.is_some())
     }
 
-    /// A connection that opens or closes, if there is one.
+    /// Returns an example that opens or closes, if there is one.
     pub fn first(&self) -> Option<&Counterexample> {
         let all = [&self.named_opened, &self.named_closed, &self.opened, &self.closed];
         all.into_iter().flatten().next()
     }
 
-    /// Without what closes, or is refused otherwise.
+    /// Removes examples that close, or are refused in another way.
     #[must_use]
     pub fn of_what_opens(self) -> Self {
-        Beyond { closed: None, named_closed: None, refused: None, ..self }
+        PotentialDifferences { closed: None, named_closed: None, refused: None, ..self }
     }
 
     fn of_anybody(before: &Objects, after: &Objects, work: &mut Work) -> Self {
@@ -119,19 +119,27 @@ impl Beyond {
         let share = work.share(2);
         let differs =
             |differs, share| proven_in(before, after, None, true, differs, share).err().map(|found| *found);
-        match proven_in(before, after, None, true, Differs::InAnyVerdict, share) {
-            Ok(proof) => Beyond { proof: Some(proof), conditions, ..Beyond::default() },
+        match proven_in(before, after, None, true, DifferenceKind::InAnyVerdict, share) {
+            Ok(proof) => {
+                PotentialDifferences { proof: Some(proof), conditions, ..PotentialDifferences::default() }
+            }
             Err(first) => {
-                let opened = differs(Differs::InWhatOpens, work.share(3));
-                let closed = differs(Differs::InWhatCloses, work.share(2));
+                let opened = differs(DifferenceKind::InWhatOpens, work.share(3));
+                let closed = differs(DifferenceKind::InWhatCloses, work.share(2));
                 let refused = (opened.is_none() && closed.is_none()).then_some(*first);
-                Beyond { opened, closed, refused, conditions, ..Beyond::default() }
+                PotentialDifferences {
+                    opened,
+                    closed,
+                    refused,
+                    conditions,
+                    ..PotentialDifferences::default()
+                }
             }
         }
     }
 }
 
-/// What of a side policies are, without anybody they could be about.
+/// Returns the objects of a side without endpoints and namespaces.
 pub fn policies_of(objects: &Objects) -> Objects {
     Objects {
         policies: objects.policies.clone(),
@@ -143,7 +151,7 @@ pub fn policies_of(objects: &Objects) -> Objects {
     }
 }
 
-/// Whether a rule is about DNS names.
+/// Whether some rule has DNS names as peers.
 pub fn is_about_names<'o>(sides: impl IntoIterator<Item = &'o Objects>) -> bool {
     let named = |peers: &Peers| match peers {
         Peers::Of(peers) => peers.iter().any(|peer| matches!(peer, Peer::Names(_))),
@@ -153,7 +161,7 @@ pub fn is_about_names<'o>(sides: impl IntoIterator<Item = &'o Objects>) -> bool 
     rules.into_iter().any(|rule| named(&rule.peers))
 }
 
-/// The first rule that has other conditions on one side than on the other.
+/// Returns the first rule whose layer-7 conditions differ.
 fn other_conditions(before: &Objects, after: &Objects) -> Option<String> {
     let of = |side: &'_ Objects| -> BTreeMap<String, Vec<Layer7>> {
         let rules =
@@ -172,7 +180,7 @@ fn other_conditions(before: &Objects, after: &Objects) -> Option<String> {
 // === impl Proof ===
 
 impl Proof {
-    /// Whether the endpoints that it is about were all compared.
+    /// Whether all classes were compared.
     pub fn is_complete(&self) -> bool {
         self.left_out + self.left_out_made_up == 0
     }
@@ -209,19 +217,19 @@ impl fmt::Display for Counterexample {
     }
 }
 
-/// Compares two sides, which differ in their policies, for the pods of the first and for pods there could be.
+/// Proves that two sides have equal verdicts, for the pods of the first and for pods that could exist.
 pub fn proven(before: &Objects, after: &Objects) -> Result<Proof, Box<Counterexample>> {
-    proven_in(before, after, Some(before), true, Differs::InAnyVerdict, Work::new(MOST_STEPS))
+    proven_in(before, after, Some(before), true, DifferenceKind::InAnyVerdict, Work::new(MAX_STEPS))
 }
 
-/// Compares two sets of policies for the pods that are there, and, if asked, for pods there could be. Of either side policies,
-/// tiers, groups and services count.
+/// Compares policies, tiers, groups and services of two sides, for the pods of `there` and, with `with_synthetic`, for pods that
+/// could exist.
 fn proven_in(
     before: &Objects,
     after: &Objects,
     there: Option<&Objects>,
-    anybody: bool,
-    differs: Differs,
+    with_synthetic: bool,
+    differs: DifferenceKind,
     mut work: Work,
 ) -> Result<Proof, Box<Counterexample>> {
     let mentions = Mentions::of([before, after]);
@@ -230,7 +238,7 @@ fn proven_in(
         let Objects { policies, tiers, groups, services, .. } = policies_of(policies);
         Snapshot::new(Objects { policies, tiers, groups, services, ..cluster.clone() })
     };
-    // Names that are not known stand for something all the same.
+    // Unresolved names get synthetic addresses.
     let there = there.map(|there| {
         let mut there = there.clone();
         for (name, addresses) in &universe.names {
@@ -239,20 +247,21 @@ fn proven_in(
         there
     });
     let worlds = there.iter().map(|there| (there, false));
-    let worlds: Vec<(&Objects, bool)> =
-        worlds.chain(universe.clusters.iter().filter(|_| anybody).map(|cluster| (cluster, true))).collect();
-    // Shares are fixed beforehand, so that it does not matter which is done first.
+    let worlds: Vec<(&Objects, bool)> = worlds
+        .chain(universe.clusters.iter().filter(|_| with_synthetic).map(|cluster| (cluster, true)))
+        .collect();
+    // Shares of work are fixed beforehand, so that results do not depend on scheduling.
     let made_up = universe.clusters.len() as u64;
     let own = if there.is_some() { work.share(2) } else { Work::new(0) };
     let each = work.share(made_up);
-    let compared: Result<Vec<(Compared, bool)>, Box<Counterexample>> = worlds
+    let compared: Result<Vec<(ComparisonExtent, bool)>, Box<Counterexample>> = worlds
         .into_par_iter()
         .map(|(cluster, made_up)| {
             let (before, after) = (with(cluster, before), with(cluster, after));
             let share = if made_up { each.clone() } else { own.clone() };
             let compared = compare_within(&before, &after, &Options::default(), differs, share);
             compared.map(|compared| (compared, made_up)).map_err(|differing| {
-                let Differing { flow, before: one, after: other } = *differing;
+                let DivergentFlow { flow, before: one, after: other } = *differing;
                 Box::new(Counterexample {
                     flow: describe(&before, &flow, made_up),
                     before: one,
@@ -273,7 +282,7 @@ fn proven_in(
     })
 }
 
-/// A connection in words. Of pods that are made up, the labels are told, not the names.
+/// Describes a connection; synthetic pods by their labels instead of their names.
 fn describe(snapshot: &Snapshot, flow: &Flow, made_up: bool) -> String {
     let end = |party: Party| match (party.who, party.address) {
         (Who::Pod(pod), address) if made_up => universe::describe(snapshot, pod, address),

@@ -1,21 +1,27 @@
-//! One concrete connection that a finding is about.
+//! Example connections of findings.
 
 use palisade_model::address::Family;
 use palisade_model::flow::{Flow, Party, Who};
 use palisade_model::traffic::Traffic;
 
-use super::{Diff, Finding, Peer};
+use super::{Diff, DiffFinding, DiffPeer};
 use crate::map::Map;
 use crate::reach::Reach;
 use crate::reach::cells::Cells;
 use crate::reach::cuts::Cuts;
 
-/// As many pods of a workload are tried: those that are not alike are few.
-const MOST_TRIED: usize = 64;
+/// Maximum number of pods of a workload tried: distinct ones are few.
+const MAX_TRIED: usize = 64;
 
 impl Diff<'_> {
-    /// A connection that opens or closes, among whoever is there after (or before, if not).
-    pub fn witness(&self, finding: &Finding, after: bool, cuts: &Cuts, cells: &mut Cells) -> Option<Flow> {
+    /// Returns a connection of a finding between endpoints of one side: that after, or that before.
+    pub fn witness(
+        &self,
+        finding: &DiffFinding,
+        after: bool,
+        cuts: &Cuts,
+        cells: &mut Cells,
+    ) -> Option<Flow> {
         let map = if after { &self.after } else { &self.before };
         let lets_through = finding.opens == after;
         let traffic = cells.traffics.space().sample(cells.traffics.set(finding.part))?;
@@ -39,10 +45,10 @@ impl Diff<'_> {
         None
     }
 
-    /// Whoever an end stands for, over a family.
+    /// Returns the endpoints of an end, with their classes over a family.
     fn parties(
         &self,
-        peer: Peer,
+        peer: DiffPeer,
         after: bool,
         map: &Map<'_>,
         reach: &Reach<'_>,
@@ -56,25 +62,25 @@ impl Diff<'_> {
         };
         let side = |before: Option<usize>, now: Option<usize>| if after { now } else { before };
         match peer {
-            Peer::Workload(at) => {
+            DiffPeer::Workload(at) => {
                 let pair = &self.workloads[at];
                 let Some(at) = side(pair.before, pair.after) else { return Vec::new() };
-                let pods = map.workloads[at].pods.iter().take(MOST_TRIED);
+                let pods = map.workloads[at].pods.iter().take(MAX_TRIED);
                 pods.flat_map(|pod| of(Who::Pod(*pod))).collect()
             }
-            Peer::Range(first, _) if Family::of(first) != reach.family() => Vec::new(),
-            Peer::Range(first, _) => {
+            DiffPeer::Range(first, _) if Family::of(first) != reach.family() => Vec::new(),
+            DiffPeer::Range(first, _) => {
                 let class = reach.of_address(first, cuts);
                 vec![(class, reach.sample(class, None, cuts))]
             }
-            Peer::Outlier(at) => {
+            DiffPeer::Outlier(at) => {
                 let outlier = &self.outliers[at];
                 let meant = |name: &str| outlier.names.iter().any(|known| known == name);
                 let snapshot = map.snapshot;
                 match outlier.of {
                     None => {
                         let nodes = snapshot.nodes().iter().enumerate().filter(|(_, node)| meant(&node.name));
-                        nodes.take(MOST_TRIED).flat_map(|(at, _)| of(Who::Node(at))).collect()
+                        nodes.take(MAX_TRIED).flat_map(|(at, _)| of(Who::Node(at))).collect()
                     }
                     Some(workload) => {
                         let pair = &self.workloads[workload];
@@ -83,13 +89,13 @@ impl Diff<'_> {
                             let own = &snapshot.pods()[**pod];
                             meant(&format!("{}/{}", own.namespace, own.name))
                         };
-                        let pods = map.workloads[at].pods.iter().filter(named).take(MOST_TRIED);
+                        let pods = map.workloads[at].pods.iter().filter(named).take(MAX_TRIED);
                         pods.flat_map(|pod| of(Who::Pod(*pod))).collect()
                     }
                 }
             }
-            // It has no name that anybody could ask for.
-            Peer::IngressController => Vec::new(),
+            // The ingress controller is no endpoint of the manifests.
+            DiffPeer::IngressController => Vec::new(),
         }
     }
 }

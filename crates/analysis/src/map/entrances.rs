@@ -1,7 +1,7 @@
-//! Who comes in by name: what the ingress controller may reach behind Ingress and Route objects.
+//! Rows of the ingress controller: traffic to the backends of Ingress and Route objects.
 //!
-//! Nobody knows who serves them: a pod of some namespace, a load balancer outside. It is a pod without labels in a
-//! namespace of its own, so that it gets what policies let everybody do.
+//! Manifests do not tell what serves them: a pod of some namespace, or a load balancer outside. It is modelled as a pod
+//! without labels in a namespace of its own, to which only rules for any pod apply.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -12,15 +12,15 @@ use palisade_model::snapshot::Objects;
 use palisade_model::traffic::PortRange;
 use palisade_model::traffic_set::Region;
 
-use super::kinds::{Entry, Profile, between};
-use super::{INGRESS_CONTROLLER, Map, Peer, Row, Select};
+use super::kinds::{PairTraffic, PodProfile, between};
+use super::{INGRESS_CONTROLLER, Map, MapPeer, RowFilter, WorkloadRow};
 use crate::reach::cells::Cells;
 use crate::reach::traffics::{TrafficId, Traffics};
 
-/// Where the ingress controller lives, which is no name that a namespace can have.
+/// Namespace of the ingress controller: no valid name, so that no real namespace has it.
 const INGRESS_NAMESPACE: &str = "(ingress controller)";
 
-/// Adds whoever serves Ingress and Route objects, where there are any.
+/// Adds the ingress controller, if there are Ingress or Route objects.
 pub fn with_ingress_controller(objects: &mut Objects) {
     if objects.entrances.is_empty() {
         return;
@@ -36,9 +36,9 @@ pub fn with_ingress_controller(objects: &mut Objects) {
 }
 
 impl Map<'_> {
-    /// For each workload behind an entrance what the ingress controller may send it: each pod of it gets what the entrance
-    /// leads to, as far as policies let that pod have it.
-    pub fn from_entrances(&self, cells: &mut Cells) -> BTreeMap<usize, Entry> {
+    /// Returns the traffic of the ingress controller to each workload behind an entrance: the ports that entrances lead to,
+    /// as far as policies of each pod allow them.
+    pub fn from_entrances(&self, cells: &mut Cells) -> BTreeMap<usize, PairTraffic> {
         let Some(controller) = self.workloads.iter().position(|own| own.name.kind == INGRESS_CONTROLLER)
         else {
             return BTreeMap::new();
@@ -56,37 +56,37 @@ impl Map<'_> {
             let set = reached.entry(opening.pod).or_insert(Traffics::EMPTY);
             *set = cells.traffics.union(*set, port);
         }
-        let mut gets: BTreeMap<usize, (Entry, usize)> = BTreeMap::new();
+        let mut by_workload: BTreeMap<usize, (PairTraffic, usize)> = BTreeMap::new();
         for (pod, asked) in reached {
             let Some(workload) = of_pod[pod] else { continue };
-            let own: Vec<Profile> = Profile::all(self.snapshot, Who::Pod(pod), &self.reach).collect();
+            let own: Vec<PodProfile> = PodProfile::all(self.snapshot, Who::Pod(pod), &self.reach).collect();
             let entry = between(self.kinds().profiles(controller), &own, &self.reach, cells);
-            let allowed = cells.traffics.intersection(entry.unwrap_or(Entry::NOTHING).allowed, asked);
-            let entry = Entry { allowed, other: None, uniform: true };
-            let (known, pods) = gets.entry(workload).or_insert((entry, 0));
+            let allowed = cells.traffics.intersection(entry.unwrap_or(PairTraffic::NOTHING).allowed, asked);
+            let entry = PairTraffic { allowed, other: None, uniform: true };
+            let (known, pods) = by_workload.entry(workload).or_insert((entry, 0));
             *known = known.or(entry, cells);
             *pods += 1;
         }
-        let gets = gets.into_iter().filter(|(_, (entry, _))| !entry.is_nothing());
-        // Pods that no entrance leads to get nothing.
-        let told = |(workload, (entry, pods)): (usize, (Entry, usize))| {
+        let by_workload = by_workload.into_iter().filter(|(_, (entry, _))| !entry.is_nothing());
+        // A workload with pods that no entrance leads to is not uniform.
+        let with_uniform = |(workload, (entry, pods)): (usize, (PairTraffic, usize))| {
             let uniform = entry.uniform && pods == self.workloads[workload].pods.len();
-            (workload, Entry { uniform, ..entry })
+            (workload, PairTraffic { uniform, ..entry })
         };
-        gets.map(told).collect()
+        by_workload.map(with_uniform).collect()
     }
 
-    /// Tells the rows of the ingress controller.
+    /// Emits the rows of the ingress controller.
     pub(super) fn entrance_rows(
         &self,
-        select: &Select,
+        filter: &RowFilter,
         cells: &mut Cells,
-        tell: &mut impl FnMut(&mut Cells, Row) -> ControlFlow<()>,
+        emit: &mut impl FnMut(&mut Cells, WorkloadRow) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         for (workload, entry) in self.from_entrances(cells) {
-            if select.is_meant(self, workload) && select.lets_through(entry, cells) {
-                let (source, destination) = (Peer::IngressController, Peer::Workload(workload));
-                tell(cells, Row { source, destination, entry })?;
+            if filter.selects(self, workload) && filter.matches_traffic(entry, cells) {
+                let (source, destination) = (MapPeer::IngressController, MapPeer::Workload(workload));
+                emit(cells, WorkloadRow { source, destination, entry })?;
             }
         }
         ControlFlow::Continue(())

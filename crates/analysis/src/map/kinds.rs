@@ -1,4 +1,4 @@
-//! Workloads whose pods are of the same classes, and what one kind may send another.
+//! Kinds of workloads: those whose pods are of the same classes, and the traffic between two kinds.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,108 +8,108 @@ use palisade_model::flow::Who;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 
-use super::near::Hosts;
+use super::same_node::HostPods;
 use super::workloads::Workload;
 use super::{Map, allowed};
 use crate::reach::cells::Cells;
 use crate::reach::traffics::{TrafficId, Traffics};
 use crate::reach::{Matrix, Reach};
 
-/// What some pods may send others.
+/// Traffic that some pods may send others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Entry {
-    /// What is let through between some pods of the two, over the family that they prefer.
+pub struct PairTraffic {
+    /// Traffic allowed between some pods of the two, over the family that they prefer.
     pub allowed: TrafficId,
-    /// The same over the other family, where they have both and it is something else.
+    /// Traffic allowed over the other family, where they have both and it differs.
     pub other: Option<TrafficId>,
-    /// Whether all pairs of pods are alike.
+    /// Whether all pairs of pods have the same traffic.
     pub uniform: bool,
 }
 
-/// What a pod is to a map.
+/// Classes of a pod, and the address family it prefers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Profile {
-    /// Its class in each family.
+pub struct PodProfile {
+    /// Class in each family.
     pub(crate) classes: [Option<u32>; 2],
-    /// Whether it has no address yet, so that it goes along with the other end.
+    /// Whether it has no address yet, so that the other end determines the family.
     pub(crate) unaddressed: bool,
     /// Whether its first address is of IPv6.
-    pub(crate) six_first: bool,
+    pub(crate) prefers_ipv6: bool,
 }
 
-/// Two sorts of pods that can meet over a family of addresses, by their classes.
+/// Two classes that can connect over an address family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Pair {
-    /// Which family.
+pub struct ClassPair {
+    /// Address family of the connection.
     pub family: Family,
-    /// Whether it is the one that they prefer.
+    /// Whether it is the family that they prefer.
     pub preferred: bool,
-    /// Who opens connections.
+    /// Class that opens connections.
     pub source: u32,
-    /// Who receives them.
+    /// Class that receives them.
     pub destination: u32,
 }
 
-/// The kinds of all workloads.
+/// Kinds of all workloads.
 #[derive(Debug)]
-pub struct Kinds {
-    /// For each workload its kind.
+pub struct WorkloadKinds {
+    /// Kind of each workload.
     of: Vec<u32>,
-    /// The different pods of each kind.
-    profiles: Vec<Vec<Profile>>,
-    hosts: Hosts,
+    /// Distinct profiles of the pods of each kind.
+    profiles: Vec<Vec<PodProfile>>,
+    hosts: HostPods,
 }
 
-// === impl Entry ===
+// === impl PairTraffic ===
 
-impl Entry {
-    /// Everything.
-    pub const ALL: Entry = Entry { allowed: Traffics::ALL, other: None, uniform: true };
-    /// Nothing.
-    pub const NOTHING: Entry = Entry { allowed: Traffics::EMPTY, other: None, uniform: true };
+impl PairTraffic {
+    /// All traffic, between all pods.
+    pub const ALL: PairTraffic = PairTraffic { allowed: Traffics::ALL, other: None, uniform: true };
+    /// No traffic, between all pods.
+    pub const NOTHING: PairTraffic = PairTraffic { allowed: Traffics::EMPTY, other: None, uniform: true };
 
-    /// Whether nothing is let through, over either family.
+    /// Whether nothing is allowed, over either family.
     pub fn is_nothing(&self) -> bool {
         self.allowed == Traffics::EMPTY && self.other.is_none_or(|other| other == Traffics::EMPTY)
     }
 
-    /// Over a family.
+    /// Returns the traffic over the preferred and over the other family.
     fn over_both(&self) -> [TrafficId; 2] {
         [self.allowed, self.other.unwrap_or(self.allowed)]
     }
 
     fn of(over: [TrafficId; 2], uniform: bool) -> Self {
-        Entry { allowed: over[0], other: (over[1] != over[0]).then_some(over[1]), uniform }
+        PairTraffic { allowed: over[0], other: (over[1] != over[0]).then_some(over[1]), uniform }
     }
 
-    /// What either of two lets through.
-    pub fn or(self, another: Entry, cells: &mut Cells) -> Entry {
+    /// Returns what either of two allows.
+    pub fn or(self, another: PairTraffic, cells: &mut Cells) -> PairTraffic {
         let (one, two) = (self.over_both(), another.over_both());
         let over = [0, 1].map(|at| cells.traffics.union(one[at], two[at]));
-        Entry::of(over, self.uniform && another.uniform && one == two)
+        PairTraffic::of(over, self.uniform && another.uniform && one == two)
     }
 }
 
-// === impl Profile ===
+// === impl PodProfile ===
 
-impl Profile {
-    /// Of a pod or a node: more than one where it has several addresses of a family.
+impl PodProfile {
+    /// Returns the profiles of a pod or a node: more than one where it has several addresses of a family.
     pub(crate) fn all(
         snapshot: &Snapshot,
         who: Who,
         reach: &[Reach<'_>; 2],
-    ) -> impl Iterator<Item = Profile> + use<> {
+    ) -> impl Iterator<Item = PodProfile> + use<> {
         let addresses: &[IpAddr] = match who {
             Who::Pod(pod) => &snapshot.pods()[pod].addresses,
             Who::Node(node) => &snapshot.nodes()[node].addresses,
             Who::Outside => &[],
         };
-        let first = Profile {
+        let first = PodProfile {
             classes: [reach[0].class(who), reach[1].class(who)],
             unaddressed: addresses.is_empty(),
-            six_first: addresses.first().is_some_and(IpAddr::is_ipv6),
+            prefers_ipv6: addresses.first().is_some_and(IpAddr::is_ipv6),
         };
-        let further: Vec<Profile> = match addresses.len() {
+        let further: Vec<PodProfile> = match addresses.len() {
             0 | 1 => Vec::new(),
             _ => [0, 1]
                 .into_iter()
@@ -126,17 +126,17 @@ impl Profile {
     }
 }
 
-// === impl Kinds ===
+// === impl WorkloadKinds ===
 
-impl Kinds {
-    /// Of these workloads.
+impl WorkloadKinds {
+    /// Computes the kinds of these workloads.
     pub fn of(snapshot: &Snapshot, workloads: &[Workload], reach: &[Reach<'_>; 2]) -> Self {
-        let mut known: HashMap<Vec<Profile>, u32> = HashMap::new();
-        let hosts = Hosts::of(snapshot, workloads);
-        let mut kinds = Kinds { of: Vec::new(), profiles: Vec::new(), hosts };
+        let mut known: HashMap<Vec<PodProfile>, u32> = HashMap::new();
+        let hosts = HostPods::of(snapshot, workloads);
+        let mut kinds = WorkloadKinds { of: Vec::new(), profiles: Vec::new(), hosts };
         for workload in workloads {
-            let of = |pod: &usize| Profile::all(snapshot, Who::Pod(*pod), reach);
-            let mut profiles: Vec<Profile> = workload.pods.iter().flat_map(of).collect();
+            let of = |pod: &usize| PodProfile::all(snapshot, Who::Pod(*pod), reach);
+            let mut profiles: Vec<PodProfile> = workload.pods.iter().flat_map(of).collect();
             profiles.sort_unstable();
             profiles.dedup();
             let fresh = u32::try_from(kinds.profiles.len()).unwrap_or(u32::MAX);
@@ -149,37 +149,37 @@ impl Kinds {
         kinds
     }
 
-    /// How many kinds there are.
+    /// Returns the number of kinds.
     pub fn len(&self) -> usize {
         self.profiles.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no kinds.
     pub fn is_empty(&self) -> bool {
         self.profiles.is_empty()
     }
 
-    /// A workload's kind.
+    /// Returns a workload's kind.
     pub fn kind(&self, workload: usize) -> u32 {
         self.of[workload]
     }
 
-    /// Whether pods of a workload differ.
+    /// Whether pods of a workload have different profiles.
     pub fn is_mixed(&self, workload: usize) -> bool {
         self.profiles[self.of[workload] as usize].len() > 1
     }
 
-    /// Whether a workload has pods in their nodes' network, so that it matters where the other end is.
+    /// Whether a workload has pods in their nodes' network, so that the other end's node matters.
     pub fn is_host(&self, workload: usize) -> bool {
         self.hosts.is_host(workload)
     }
 
-    /// Where pods are.
-    pub(super) fn hosts(&self) -> &Hosts {
+    /// Returns the nodes of pods.
+    pub(super) fn hosts(&self) -> &HostPods {
         &self.hosts
     }
 
-    /// The classes of a workload's pods in a family.
+    /// Returns the classes of a workload's pods in a family.
     pub fn classes(&self, workload: usize, family: Family) -> Vec<u32> {
         let profiles = &self.profiles[self.of[workload] as usize];
         let mut classes: Vec<u32> = profiles.iter().filter_map(|p| p.classes[family as usize]).collect();
@@ -188,59 +188,65 @@ impl Kinds {
         classes
     }
 
-    /// The different pods of a workload.
-    pub(crate) fn profiles(&self, workload: usize) -> &[Profile] {
+    /// Returns the distinct profiles of a workload's pods.
+    pub(crate) fn profiles(&self, workload: usize) -> &[PodProfile] {
         &self.profiles[self.of[workload] as usize]
     }
 
-    /// What pods of one workload may send pods of another, wherever they run.
+    /// Returns the traffic of pods of one workload to pods of another, without exemptions of one node.
     pub fn entry(
         &self,
         source: usize,
         destination: usize,
         reach: &[Reach<'_>; 2],
         cells: &mut Cells,
-    ) -> Entry {
+    ) -> PairTraffic {
         self.between(self.of[source], self.of[destination], reach, cells)
     }
 
-    /// The same for two kinds.
-    pub fn between(&self, source: u32, destination: u32, reach: &[Reach<'_>; 2], cells: &mut Cells) -> Entry {
+    /// Returns the traffic of one kind to another, without exemptions of one node.
+    pub fn between(
+        &self,
+        source: u32,
+        destination: u32,
+        reach: &[Reach<'_>; 2],
+        cells: &mut Cells,
+    ) -> PairTraffic {
         let (from, to) = (&self.profiles[source as usize], &self.profiles[destination as usize]);
-        between(from, to, reach, cells).unwrap_or(Entry::NOTHING)
+        between(from, to, reach, cells).unwrap_or(PairTraffic::NOTHING)
     }
 }
 
-/// What kinds may send each other, a row at a time.
+/// Traffic between kinds, a source at a time.
 #[derive(Debug)]
 pub struct KindRows<'m, 's> {
     map: &'m Map<'s>,
     matrices: [Matrix<'m, 's>; 2],
-    row: Vec<Entry>,
-    /// The kind that the row is about.
+    row: Vec<PairTraffic>,
+    /// Source of the current row.
     about: Option<u32>,
 }
 
 // === impl KindRows ===
 
 impl<'m, 's> KindRows<'m, 's> {
-    /// Of a map.
+    /// Creates the rows of a map.
     pub fn new(map: &'m Map<'s>, cells: &Cells) -> Self {
         let matrices = [0, 1].map(|family| Matrix::new(&map.reach[family], cells));
         KindRows { map, matrices, row: Vec::new(), about: None }
     }
 
-    /// What a kind may send each kind, wherever pods run. Whoever asks for one after the other in order of their
-    /// classes asks for little.
-    pub fn from(&mut self, source: u32, cells: &mut Cells) -> &[Entry] {
+    /// Returns the traffic of a kind to each kind, without exemptions of one node. Cheapest for sources in order of their
+    /// classes ([`Matrix`]).
+    pub fn from(&mut self, source: u32, cells: &mut Cells) -> &[PairTraffic] {
         if self.about != Some(source) {
-            self.row = self.work_out(source, cells);
+            self.row = self.compute(source, cells);
             self.about = Some(source);
         }
         &self.row
     }
 
-    fn work_out(&mut self, source: u32, cells: &mut Cells) -> Vec<Entry> {
+    fn compute(&mut self, source: u32, cells: &mut Cells) -> Vec<PairTraffic> {
         let (kinds, reach) = (&self.map.kinds, &self.map.reach);
         let one_by_one = |to: usize, cells: &mut Cells| {
             kinds.between(source, u32::try_from(to).unwrap_or(u32::MAX), reach, cells)
@@ -262,14 +268,14 @@ impl<'m, 's> KindRows<'m, 's> {
             let over = |family: usize| -> Option<TrafficId> {
                 Some(allowed(rows[family]?[to.classes[family]? as usize], cells))
             };
-            entries.push(preferred(from, to, over).unwrap_or(Entry::NOTHING));
+            entries.push(preferred(from, to, over).unwrap_or(PairTraffic::NOTHING));
         }
         entries
     }
 }
 
-/// The pairs of classes that some pods and others come to, each once.
-pub(crate) fn pairs(sources: &[Profile], destinations: &[Profile]) -> Vec<Pair> {
+/// Returns the distinct pairs of classes of some pods and others.
+pub(crate) fn pairs(sources: &[PodProfile], destinations: &[PodProfile]) -> Vec<ClassPair> {
     let mut pairs = Vec::new();
     for from in sources {
         for to in destinations {
@@ -277,7 +283,7 @@ pub(crate) fn pairs(sources: &[Profile], destinations: &[Profile]) -> Vec<Pair> 
             for family in in_order(from, to) {
                 let classes = (from.classes[family as usize], to.classes[family as usize]);
                 if let (Some(source), Some(destination)) = classes {
-                    pairs.push(Pair { family, preferred, source, destination });
+                    pairs.push(ClassPair { family, preferred, source, destination });
                     preferred = false;
                 }
             }
@@ -288,14 +294,14 @@ pub(crate) fn pairs(sources: &[Profile], destinations: &[Profile]) -> Vec<Pair> 
     pairs
 }
 
-/// What some sorts of pods may send others. `None` where none of them have a family in common.
+/// Returns the traffic between pods of these profiles. `None` where none of them have a family in common.
 pub(crate) fn between(
-    sources: &[Profile],
-    destinations: &[Profile],
+    sources: &[PodProfile],
+    destinations: &[PodProfile],
     reach: &[Reach<'_>; 2],
     cells: &mut Cells,
-) -> Option<Entry> {
-    let mut entry: Option<Entry> = None;
+) -> Option<PairTraffic> {
+    let mut entry: Option<PairTraffic> = None;
     for (from, to) in sources.iter().flat_map(|from| destinations.iter().map(move |to| (from, to))) {
         if let Some(own) = profiles(from, to, reach, cells) {
             entry = Some(entry.map_or(own, |entry| entry.or(own, cells)));
@@ -304,14 +310,14 @@ pub(crate) fn between(
     entry
 }
 
-/// Returns whether both ends of two pairs of sorts of pods get the same cells, one by one: then what [`between`] makes of them
-/// is the same, and need not be worked out. False says nothing. The maps share their cells.
+/// Returns whether both sides of two pairs of profiles have the same cells, one by one: then [`between`] returns the same for
+/// them, and need not be computed. `false` is no proof of a difference. The maps share their cells.
 pub(crate) fn is_same_by_sides(
-    [one_from, one_to]: [&[Profile]; 2],
-    [other_from, other_to]: [&[Profile]; 2],
+    [one_from, one_to]: [&[PodProfile]; 2],
+    [other_from, other_to]: [&[PodProfile]; 2],
     [one_reach, other_reach]: [&[Reach<'_>; 2]; 2],
 ) -> bool {
-    let sides = |from: &Profile, to: &Profile, reach: &[Reach<'_>; 2]| {
+    let sides = |from: &PodProfile, to: &PodProfile, reach: &[Reach<'_>; 2]| {
         let cells = [0, 1].map(|family| {
             let (from, to) = (from.classes[family]?, to.classes[family]?);
             let reach = &reach[family];
@@ -329,8 +335,13 @@ pub(crate) fn is_same_by_sides(
     })
 }
 
-/// What one sort of pod may send another. `None` where they have no family in common.
-fn profiles(from: &Profile, to: &Profile, reach: &[Reach<'_>; 2], cells: &mut Cells) -> Option<Entry> {
+/// Returns the traffic of one profile to another. `None` where they have no family in common.
+fn profiles(
+    from: &PodProfile,
+    to: &PodProfile,
+    reach: &[Reach<'_>; 2],
+    cells: &mut Cells,
+) -> Option<PairTraffic> {
     let over = |family: usize| -> Option<TrafficId> {
         let (from, to) = (from.classes[family]?, to.classes[family]?);
         let egress = reach[family].side(Direction::Egress, from, to);
@@ -341,22 +352,22 @@ fn profiles(from: &Profile, to: &Profile, reach: &[Reach<'_>; 2], cells: &mut Ce
     preferred(from, to, over)
 }
 
-/// What two may do over the families that they have in common, the one that they prefer first.
+/// Returns the traffic of two profiles over the families they have in common, the preferred one first.
 fn preferred(
-    from: &Profile,
-    to: &Profile,
+    from: &PodProfile,
+    to: &PodProfile,
     mut over: impl FnMut(usize) -> Option<TrafficId>,
-) -> Option<Entry> {
+) -> Option<PairTraffic> {
     let mut found = in_order(from, to).filter_map(|family| over(family as usize));
     let preferred = found.next()?;
-    Some(Entry::of([preferred, found.next().unwrap_or(preferred)], true))
+    Some(PairTraffic::of([preferred, found.next().unwrap_or(preferred)], true))
 }
 
-/// The families that two could meet over, the one that they prefer first.
-fn in_order(from: &Profile, to: &Profile) -> impl Iterator<Item = Family> + use<> {
-    let six_first = if from.unaddressed { to.six_first } else { from.six_first };
-    let order = if six_first { [Family::V6, Family::V4] } else { [Family::V4, Family::V6] };
-    // Two without any address: there is no family to be in, and no address that a rule could be about.
+/// Returns the families that two profiles could connect over, the preferred one first.
+fn in_order(from: &PodProfile, to: &PodProfile) -> impl Iterator<Item = Family> + use<> {
+    let prefers_ipv6 = if from.unaddressed { to.prefers_ipv6 } else { from.prefers_ipv6 };
+    let order = if prefers_ipv6 { [Family::V6, Family::V4] } else { [Family::V4, Family::V6] };
+    // Without any address the families do not differ: one of them counts.
     let count = if from.unaddressed && to.unaddressed { 1 } else { 2 };
     order.into_iter().take(count)
 }

@@ -1,16 +1,18 @@
-//! Who can talk to whom: every pair of workloads, and every workload with the outside, with exactly the traffic that both
-//! sides let through.
+//! Map of a cluster: the traffic that both sides allow, for every pair of workloads and every workload with the outside.
 //!
-//! Workloads whose pods are of the same classes are of one kind, and what two kinds may do is worked out once; a row is
-//! then looked up. Rows come one after the other and are never kept, so that the map of a large cluster is as large as
-//! its reader wants it to be.
+//! ```text
+//!   reach (IPv4, IPv6) ──► kinds of workloads ──► rows, streamed to a consumer
+//! ```
+//!
+//! Workloads whose pods are of the same classes are of one kind, and traffic between two kinds is computed once. Rows are
+//! streamed and never kept, so that memory does not grow with the number of pairs.
 
 mod entrances;
 mod kinds;
-mod near;
 mod nodes;
-mod select;
-pub mod why;
+pub mod reasons;
+mod rows;
+mod same_node;
 mod workloads;
 
 use std::collections::BTreeSet;
@@ -29,60 +31,60 @@ use crate::reach::connections::Connections;
 use crate::reach::cuts::Cuts;
 use crate::reach::traffics::{TrafficId, Traffics};
 pub use entrances::with_ingress_controller;
-pub use kinds::{Entry, KindRows, Kinds, Pair, Profile};
+pub use kinds::{ClassPair, KindRows, PairTraffic, PodProfile, WorkloadKinds};
 pub(crate) use kinds::{between, is_same_by_sides, pairs};
 pub use nodes::NodeRow;
-pub use select::Select;
+pub use rows::RowFilter;
 pub use workloads::{EXTERNAL, INGRESS_CONTROLLER, Level, Workload, WorkloadName, workloads};
 
-/// A cluster, and all that policies say about it.
+/// A cluster with its workloads and their reachability.
 #[derive(Debug)]
 pub struct Map<'s> {
-    /// The cluster.
+    /// Objects of the cluster.
     pub snapshot: &'s Snapshot,
-    /// Its workloads, by namespace, name and kind.
+    /// Its workloads, sorted by namespace, name and kind.
     pub workloads: Vec<Workload>,
-    /// What classes reach, over IPv4 and over IPv6.
+    /// Reachability over IPv4 and over IPv6.
     pub reach: [Reach<'s>; 2],
-    /// Workloads that it does not tell about: working out what policies say about their pods is too much work.
+    /// Workloads and nodes without rows, because a limit was reached for their pods.
     pub left_out: Vec<WorkloadName>,
-    kinds: Kinds,
+    kinds: WorkloadKinds,
     options: Options,
 }
 
-/// How far the rows of a map were told.
+/// How far rows were streamed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Told {
-    /// Workloads at which telling stopped, because it was too much work: no row begins at them.
+pub struct StreamEnd {
+    /// Number of workloads that no row was streamed for, because a limit was reached.
     pub left_out: usize,
 }
 
 /// One end of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Peer {
-    /// A workload, by its place.
+pub enum MapPeer {
+    /// A workload, by its index.
     Workload(usize),
     /// Outside addresses, first and last.
     Range(IpAddr, IpAddr),
-    /// Whoever serves Ingress and Route objects.
+    /// The controller that serves Ingress and Route objects.
     IngressController,
 }
 
-/// What one end may send the other.
+/// Traffic that one end may send the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
-    /// Who opens the connections.
-    pub source: Peer,
-    /// Who receives them.
-    pub destination: Peer,
-    /// What is let through.
-    pub entry: Entry,
+pub struct WorkloadRow {
+    /// The end that opens connections.
+    pub source: MapPeer,
+    /// The end that receives them.
+    pub destination: MapPeer,
+    /// Allowed traffic.
+    pub entry: PairTraffic,
 }
 
 // === impl Map ===
 
 impl<'s> Map<'s> {
-    /// Works it out. Maps that are compared share cuts and cells.
+    /// Computes the map of a snapshot. Maps that are compared share cuts and cells.
     pub fn new(
         snapshot: &'s Snapshot,
         options: &Options,
@@ -100,7 +102,7 @@ impl<'s> Map<'s> {
             true => (workloads, Vec::new()),
             false => workloads.into_iter().partition(knows),
         };
-        let kinds = Kinds::of(snapshot, &workloads, &reach);
+        let kinds = WorkloadKinds::of(snapshot, &workloads, &reach);
         let mut map = Map { snapshot, workloads, reach, left_out: Vec::new(), kinds, options: *options };
         let nodes = (0..snapshot.nodes().len()).filter(|at| !map.knows_node(*at));
         let nodes = nodes.map(|at| WorkloadName {
@@ -112,7 +114,7 @@ impl<'s> Map<'s> {
         map
     }
 
-    /// The map without some workloads: another map, with which it is compared, cannot tell about them.
+    /// Removes workloads that a map it is compared with has left out.
     #[must_use]
     pub(crate) fn without(self, names: &BTreeSet<WorkloadName>) -> Self {
         if names.is_empty() {
@@ -120,37 +122,37 @@ impl<'s> Map<'s> {
         }
         let (out, workloads): (Vec<Workload>, Vec<Workload>) =
             self.workloads.into_iter().partition(|workload| names.contains(&workload.name));
-        let kinds = Kinds::of(self.snapshot, &workloads, &self.reach);
+        let kinds = WorkloadKinds::of(self.snapshot, &workloads, &self.reach);
         let left_out = self.left_out.into_iter().chain(out.into_iter().map(|workload| workload.name));
         Map { workloads, kinds, left_out: left_out.collect(), ..self }
     }
 
-    /// Whether all is known about a node.
+    /// Whether the rows of a node are complete.
     pub(crate) fn knows_node(&self, node: usize) -> bool {
         self.reach.iter().all(|reach| reach.knows(Who::Node(node)))
     }
 
-    /// The kinds of the workloads.
-    pub fn kinds(&self) -> &Kinds {
+    /// Returns the kinds of the workloads.
+    pub fn kinds(&self) -> &WorkloadKinds {
         &self.kinds
     }
 
-    /// What one workload may send another, or others of its own.
-    pub fn entry(&self, source: usize, destination: usize, cells: &mut Cells) -> Entry {
+    /// Returns the traffic that one workload may send another, or its own pods.
+    pub fn entry(&self, source: usize, destination: usize, cells: &mut Cells) -> PairTraffic {
         let from = &self.workloads[source];
-        if source == destination && workloads::is_one(self.snapshot, from) {
+        if source == destination && workloads::is_single_endpoint(self.snapshot, from) {
             let own = Who::Pod(from.pods[0]);
-            // Evaluated like any other, where the option says so.
+            // With the option to evaluate it, traffic to itself is no exemption.
             if self.reach[0].is_itself(own, own) {
-                return Entry::ALL;
+                return PairTraffic::ALL;
             }
         }
         let entry = self.kinds.entry(source, destination, &self.reach, cells);
-        self.with_near(entry, source, destination, cells)
+        self.with_same_node(entry, source, destination, cells)
     }
 
-    /// The outside as a workload sees it, in a direction and a family: runs of addresses that get the same, with what is
-    /// let through. Those that get nothing are left out.
+    /// Returns the traffic of a workload with outside addresses of a family, in a direction: ranges with the same traffic,
+    /// without those that get nothing.
     pub fn outside(
         &self,
         workload: usize,
@@ -162,7 +164,7 @@ impl<'s> Map<'s> {
         self.outside_of(&self.kinds.classes(workload, family), direction, family, cuts, cells)
     }
 
-    /// The same for what some pod of these classes may do.
+    /// Returns the traffic of pods of these classes with outside addresses; see [`Map::outside`].
     pub(crate) fn outside_of(
         &self,
         classes: &[u32],
@@ -180,8 +182,8 @@ impl<'s> Map<'s> {
         ranges(&runs, reach.outside(), family, cuts)
     }
 
-    /// Whether policies say anything about IPv6, or anybody has an address of it.
-    pub fn speaks_six(&self, cuts: &Cuts) -> bool {
+    /// Whether some rule, endpoint or service has an IPv6 address.
+    pub fn uses_ipv6(&self, cuts: &Cuts) -> bool {
         let six = |address: &IpAddr| address.is_ipv6();
         cuts.len(Family::V6) > 1
             || self.snapshot.pods().iter().any(|pod| pod.addresses.iter().any(six))
@@ -189,13 +191,13 @@ impl<'s> Map<'s> {
             || self.snapshot.services().iter().any(|service| service.addresses.iter().any(six))
     }
 
-    /// The options in force.
+    /// Returns the evaluation options.
     pub fn options(&self) -> &Options {
         &self.options
     }
 }
 
-/// What a class gets, or lets in, from each interval of outside addresses: the first interval of each run.
+/// Returns the traffic of a class with outside addresses, as runs of intervals: the first interval of each run.
 fn of_outside(reach: &Reach<'_>, direction: Direction, class: u32, cells: &Cells) -> Vec<(u32, TrafficId)> {
     let outside = reach.outside();
     let runs = reach.row(direction, class).runs();
@@ -210,7 +212,7 @@ fn of_outside(reach: &Reach<'_>, direction: Direction, class: u32, cells: &Cells
     found
 }
 
-/// What either of two lets through, run by run.
+/// Returns the union of two lists of runs.
 fn either(one: &[(u32, TrafficId)], other: &[(u32, TrafficId)], cells: &mut Cells) -> Vec<(u32, TrafficId)> {
     let mut starts: Vec<u32> = one.iter().chain(other).map(|(start, _)| *start).collect();
     starts.sort_unstable();
@@ -228,7 +230,7 @@ fn either(one: &[(u32, TrafficId)], other: &[(u32, TrafficId)], cells: &mut Cell
     both
 }
 
-/// Runs of intervals as ranges of addresses, without those that get nothing.
+/// Converts runs of intervals to ranges of addresses, without those that get nothing.
 fn ranges(
     runs: &[(u32, TrafficId)],
     outside: std::ops::Range<u32>,
@@ -247,12 +249,12 @@ fn ranges(
         .collect()
 }
 
-/// What an entry says, in protocols and ports.
+/// Converts traffic to protocols and ports.
 pub fn connections(allowed: TrafficId, cells: &Cells) -> Connections {
     Connections::of(cells.traffics.set(allowed), cells.traffics.space())
 }
 
-/// A cell's number is not a set's: this is where one becomes the other.
+/// Returns the allowed traffic of a cell.
 fn allowed(cell: CellId, cells: &Cells) -> TrafficId {
     cells.get(cell).allow
 }

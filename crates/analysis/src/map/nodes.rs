@@ -1,7 +1,7 @@
-//! What nodes and workloads may send each other.
+//! Rows of nodes: traffic between nodes and workloads.
 //!
-//! Nodes are no rows of the map proper: policies about pods do not apply to them, and a pod's own node reaches it whatever
-//! policies say. What the other nodes may do is worked out here, nodes with the same answer together.
+//! Nodes have no rows among workloads: policies of pods do not apply to them, and a pod's own node always reaches it. Traffic
+//! of other nodes is computed here, for nodes with the same traffic together.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -9,58 +9,58 @@ use std::ops::ControlFlow;
 use palisade_model::flow::Who;
 use palisade_model::policy::Direction;
 
-use super::kinds::{Entry, Pair, Profile, between, pairs};
-use super::{INGRESS_CONTROLLER, Map, Select};
+use super::kinds::{ClassPair, PairTraffic, PodProfile, between, pairs};
+use super::{INGRESS_CONTROLLER, Map, RowFilter};
 use crate::reach::cells::Cells;
 
-/// What some nodes may send a workload, or it them.
+/// Traffic between some nodes and a workload.
 #[derive(Debug, Clone)]
 pub struct NodeRow {
-    /// The nodes, by their places.
+    /// Indices of the nodes.
     pub nodes: Vec<usize>,
-    /// The workload, by its place.
+    /// Index of the workload.
     pub workload: usize,
-    /// Seen from the workload: egress to the nodes, or ingress from them.
+    /// Direction seen from the workload: egress to the nodes, or ingress from them.
     pub direction: Direction,
-    /// What is let through.
-    pub entry: Entry,
-    /// The pairs of classes that this stands for.
-    pub pairs: Vec<Pair>,
+    /// Allowed traffic.
+    pub entry: PairTraffic,
+    /// Pairs of classes that the row covers.
+    pub pairs: Vec<ClassPair>,
 }
 
-/// Steps to look at a sort of nodes.
-const PAIR: u64 = 100;
+/// Work of a group of nodes with the same profiles.
+const PAIR_WORK: u64 = 100;
 
 impl Map<'_> {
-    /// Tells what each workload that is asked about may send nodes, and they it, where that is anything. What the node of
-    /// a pod may do besides is not in it.
+    /// Emits the rows of nodes for each selected workload, where something is allowed. Traffic of a pod's own node is not
+    /// included.
     pub fn node_rows(
         &self,
-        select: &Select,
+        filter: &RowFilter,
         cells: &mut Cells,
-        mut tell: impl FnMut(&mut Cells, NodeRow) -> ControlFlow<()>,
+        mut emit: impl FnMut(&mut Cells, NodeRow) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let mut sorts: BTreeMap<Vec<Profile>, Vec<usize>> = BTreeMap::new();
+        let mut node_groups: BTreeMap<Vec<PodProfile>, Vec<usize>> = BTreeMap::new();
         for at in (0..self.snapshot.nodes().len()).filter(|at| self.knows_node(*at)) {
-            let mut profiles: Vec<Profile> =
-                Profile::all(self.snapshot, Who::Node(at), &self.reach).collect();
+            let mut profiles: Vec<PodProfile> =
+                PodProfile::all(self.snapshot, Who::Node(at), &self.reach).collect();
             profiles.sort_unstable();
             profiles.dedup();
-            sorts.entry(profiles).or_default().push(at);
+            node_groups.entry(profiles).or_default().push(at);
         }
         for workload in 0..self.workloads.len() {
             let controller = self.workloads[workload].name.kind == INGRESS_CONTROLLER;
-            if controller || !select.is_meant(self, workload) {
+            if controller || !filter.selects(self, workload) {
                 continue;
             }
             if cells.work().is_spent() {
                 break;
             }
-            cells.work().take(PAIR * (sorts.len() as u64 + 1));
-            for direction in Direction::BOTH.into_iter().filter(|direction| select.wants(*direction)) {
-                for row in self.of_nodes(&sorts, workload, direction, cells) {
-                    if !row.entry.is_nothing() && select.lets_through(row.entry, cells) {
-                        tell(cells, row)?;
+            cells.work().take(PAIR_WORK * (node_groups.len() as u64 + 1));
+            for direction in Direction::BOTH.into_iter().filter(|direction| filter.includes(*direction)) {
+                for row in self.of_nodes(&node_groups, workload, direction, cells) {
+                    if !row.entry.is_nothing() && filter.matches_traffic(row.entry, cells) {
+                        emit(cells, row)?;
                     }
                 }
             }
@@ -68,20 +68,20 @@ impl Map<'_> {
         ControlFlow::Continue(())
     }
 
-    /// The answers that sorts of nodes get, each once.
+    /// Returns rows for groups of nodes; groups with the same traffic share one.
     fn of_nodes(
         &self,
-        sorts: &BTreeMap<Vec<Profile>, Vec<usize>>,
+        node_groups: &BTreeMap<Vec<PodProfile>, Vec<usize>>,
         workload: usize,
         direction: Direction,
         cells: &mut Cells,
     ) -> Vec<NodeRow> {
-        let mut rows: BTreeMap<Entry, NodeRow> = BTreeMap::new();
-        for (sort, nodes) in sorts {
-            let (sort, pods) = (&sort[..], self.kinds().profiles(workload));
+        let mut rows: BTreeMap<PairTraffic, NodeRow> = BTreeMap::new();
+        for (profiles, nodes) in node_groups {
+            let (profiles, pods) = (&profiles[..], self.kinds().profiles(workload));
             let (from, to) = match direction {
-                Direction::Egress => (pods, sort),
-                Direction::Ingress => (sort, pods),
+                Direction::Egress => (pods, profiles),
+                Direction::Ingress => (profiles, pods),
             };
             let Some(entry) = between(from, to, &self.reach, cells) else { continue };
             let row = rows.entry(entry).or_insert_with(|| NodeRow {

@@ -1,8 +1,8 @@
-//! Pods by what made them: the rows and columns of a map.
+//! Workloads: pods grouped by their controller, the rows and columns of a map.
 //!
-//! A workload is the direct controller of pods; a pod without one, a template that stands for pods, an external entity is
-//! a workload by itself. Pods of one workload are usually alike; where they are not (a rollout, a label set by hand), the
-//! workload has several kinds of pods, and a map says so.
+//! A workload is the direct controller of pods; a pod without one, a template that stands in for pods, and an external entity
+//! are workloads by themselves. Pods of one workload are usually equivalent; where they are not (a rollout, a label set by
+//! hand), rows are not uniform.
 
 use std::collections::BTreeMap;
 
@@ -13,44 +13,44 @@ use smol_str::SmolStr;
 /// The identity of a workload.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkloadName {
-    /// Its namespace.
+    /// Namespace of its pods.
     pub namespace: SmolStr,
-    /// Its name.
+    /// Name of the controller, or of the pod.
     pub name: SmolStr,
-    /// Its kind.
+    /// Kind of the controller, `Pod`, or one of the constants below.
     pub kind: SmolStr,
 }
 
 /// A workload with its pods.
 #[derive(Debug, Clone)]
 pub struct Workload {
-    /// Which one.
+    /// Identity of the workload.
     pub name: WorkloadName,
-    /// Its pods, by their places; at least one.
+    /// Indices of its pods; at least one.
     pub pods: Vec<usize>,
 }
 
-/// What a row stands for.
+/// What pods are grouped by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Level {
-    /// What made the pods.
+    /// Their controller.
     #[default]
     Workloads,
-    /// What made that, as a Deployment makes ReplicaSets and a CronJob makes Jobs.
+    /// The topmost controller, as a Deployment for ReplicaSets and a CronJob for Jobs.
     Makers,
-    /// Each pod by itself.
+    /// Nothing: each pod is a workload.
     Pods,
 }
 
-/// The kind of an external entity.
+/// Kind of external entities.
 pub const EXTERNAL: &str = "ExternalEntity";
-/// The kind of whoever serves Ingress and Route objects.
+/// Kind of the controller that serves Ingress and Route objects.
 pub const INGRESS_CONTROLLER: &str = "IngressController";
 
 // === impl WorkloadName ===
 
 impl WorkloadName {
-    /// Of a pod.
+    /// Returns the workload of a pod.
     fn of(snapshot: &Snapshot, pod: &Pod, level: Level) -> Self {
         let maker = match level {
             Level::Workloads if pod.stand_in.is_none() => pod.owner.clone(),
@@ -73,7 +73,7 @@ impl std::fmt::Display for WorkloadName {
     }
 }
 
-/// The workloads of a cluster, by namespace, name and kind. The terminated are nowhere.
+/// Groups the pods of a cluster by workload, sorted by namespace, name and kind; without terminated pods.
 pub fn workloads(snapshot: &Snapshot, level: Level) -> Vec<Workload> {
     let mut all: BTreeMap<WorkloadName, Vec<usize>> = BTreeMap::new();
     for (at, pod) in snapshot.pods().iter().enumerate().filter(|(_, pod)| !pod.terminated) {
@@ -82,8 +82,8 @@ pub fn workloads(snapshot: &Snapshot, level: Level) -> Vec<Workload> {
     all.into_iter().map(|(name, pods)| Workload { name, pods }).collect()
 }
 
-/// Whether a workload can only ever be one endpoint, so that what it sends itself stays on its own address.
-pub fn is_one(snapshot: &Snapshot, workload: &Workload) -> bool {
+/// Whether a workload is a single endpoint, so that its traffic to itself stays on its own address.
+pub fn is_single_endpoint(snapshot: &Snapshot, workload: &Workload) -> bool {
     match &workload.pods[..] {
         [only] => {
             snapshot.pods()[*only].stand_in.is_none()

@@ -1,4 +1,4 @@
-//! Who is meant by an end of a query, by class.
+//! Endpoints of an end of a query, by class.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,25 +7,25 @@ use palisade_model::address::Family;
 use palisade_model::flow::{Party, Who};
 use palisade_model::snapshot::Snapshot;
 
-use super::Ends;
+use super::QueryEndpoints;
 use crate::reach::cuts::Cuts;
 use crate::reach::{Reach, first_address};
 
-/// The members of each class.
-pub(super) type Members = BTreeMap<u32, Vec<Party>>;
+/// Endpoints by class.
+pub(super) type PartiesByClass = BTreeMap<u32, Vec<Party>>;
 
-/// Who is meant, over the family of the reach. An address that a pod or a node has is that pod or node; addresses that are
-/// told apart from others only because pods and nodes have them are not outside.
-pub(super) fn members(reach: &Reach<'_>, ends: &Ends, cuts: &Cuts) -> Members {
+/// Returns the endpoints that an end selects, over the family of the reach. An address of a pod or a node is that pod or node,
+/// and never outside.
+pub(super) fn members(reach: &Reach<'_>, ends: &QueryEndpoints, cuts: &Cuts) -> PartiesByClass {
     let snapshot = reach.snapshot();
-    let mut members = Members::new();
+    let mut members = PartiesByClass::new();
     let mut add = |class: Option<u32>, who: Who, address: Option<IpAddr>| {
         if let Some(class) = class {
             members.entry(class).or_default().push(Party { who, address });
         }
     };
     match ends {
-        Ends::Pods { namespace, name, selector } => {
+        QueryEndpoints::Pods { namespace, name, selector } => {
             for (at, pod) in snapshot.pods().iter().enumerate() {
                 let named = || {
                     name.matches(&pod.name)
@@ -44,35 +44,35 @@ pub(super) fn members(reach: &Reach<'_>, ends: &Ends, cuts: &Cuts) -> Members {
                 }
             }
         }
-        Ends::Node(name) => {
+        QueryEndpoints::Node(name) => {
             if let Some(node) = snapshot.node(name) {
                 for (class, address) in reach.classes_of(Who::Node(node)) {
                     add(Some(class), Who::Node(node), address);
                 }
             }
         }
-        Ends::Internet => {
+        QueryEndpoints::Internet => {
             for class in reach.outside() {
                 let (first, last) = cuts.interval(reach.family(), (class - reach.outside().start) as usize);
-                if let Some(address) = nobodys(snapshot, first, last) {
+                if let Some(address) = first_free_address(snapshot, first, last) {
                     add(Some(class), Who::Outside, Some(address));
                 }
             }
         }
-        Ends::Addresses(first, last) if Family::of(*first) != reach.family() || first > last => {}
-        Ends::Addresses(only, last) if only == last && snapshot.who_has(*only) != Who::Outside => {
+        QueryEndpoints::Addresses(first, last) if Family::of(*first) != reach.family() || first > last => {}
+        QueryEndpoints::Addresses(only, last) if only == last && snapshot.who_has(*only) != Who::Outside => {
             let who = snapshot.who_has(*only);
-            // Whoever has several addresses is, by each, what that address makes of it.
+            // An endpoint with several addresses may have another class by each.
             let by = |address: &Option<IpAddr>| {
                 address.is_some_and(|own| cuts.interval_of(own) == cuts.interval_of(*only))
             };
             let class = reach.classes_of(who).find(|(_, address)| by(address)).map(|(class, _)| class);
             add(class.or(reach.class(who)), who, Some(*only));
         }
-        Ends::Addresses(first, last) => {
+        QueryEndpoints::Addresses(first, last) => {
             for class in reach.of_address(*first, cuts)..=reach.of_address(*last, cuts) {
                 let (start, end) = cuts.interval(reach.family(), (class - reach.outside().start) as usize);
-                if let Some(address) = nobodys(snapshot, start.max(*first), end.min(*last)) {
+                if let Some(address) = first_free_address(snapshot, start.max(*first), end.min(*last)) {
                     add(Some(class), Who::Outside, Some(address));
                 }
             }
@@ -81,7 +81,7 @@ pub(super) fn members(reach: &Reach<'_>, ends: &Ends, cuts: &Cuts) -> Members {
     members
 }
 
-/// The first address that neither a pod nor a node has. Every address that one has is looked at once, at most.
-fn nobodys(snapshot: &Snapshot, first: IpAddr, last: IpAddr) -> Option<IpAddr> {
+/// Returns the first address that neither a pod nor a node has. Checks each address of pods and nodes at most once.
+fn first_free_address(snapshot: &Snapshot, first: IpAddr, last: IpAddr) -> Option<IpAddr> {
     first_address(first, last, |address| snapshot.who_has(*address) == Who::Outside)
 }

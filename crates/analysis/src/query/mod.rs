@@ -1,16 +1,18 @@
-//! Assertions about a whole cluster: what must never be let through, what must always be.
+//! Queries: assertions about all connections between two sets of endpoints.
 //!
-//! A query stands for every connection between two sorts of endpoints. It is answered from what classes reach, so that a
-//! line of text is a statement about all pods, all ports and all addresses; what speaks against it is one concrete
-//! connection, which the plain evaluator explains.
+//! ```text
+//!   text ──► Query (parse) ──► classes of both ends (members) ──► cells of each pair (pairs) ──► QueryAnswer
+//! ```
 //!
-//! What a rule allows on condition (layer 7) is let through, but not all of it: enough to speak against `empty`, not enough
-//! for `full`.
+//! A query is answered from reachability between classes, so that it covers all pods, ports and addresses. A counterexample
+//! is one concrete connection, which the plain evaluator explains.
+//!
+//! Traffic allowed on a layer-7 condition contradicts `is empty`, and does not suffice for `is full`.
 
-mod between;
-mod ends;
+mod endpoints;
 mod members;
-mod nobody;
+mod no_match;
+mod pairs;
 mod parse;
 
 use std::collections::BTreeMap;
@@ -26,127 +28,130 @@ use crate::reach::RuleAt;
 use crate::reach::cells::{CellId, Cells};
 use crate::reach::cuts::Cuts;
 use crate::reach::traffics::{TrafficId, Traffics};
-use between::Between;
-pub use ends::Ends;
+pub use endpoints::QueryEndpoints;
 use members::members;
+use pairs::PairEvaluator;
 use palisade_model::traffic_set::{Region, TrafficSet};
-pub use parse::{Must, Query, QueryError};
+pub use parse::{Assertion, Query, QueryError};
 
-/// What a query comes to.
+/// Answer to a query.
 #[derive(Debug, Clone)]
-pub struct Answer {
-    /// How many pairs of endpoints it is about, over each family of addresses that both have; intervals of outside
-    /// addresses count as one each.
+pub struct QueryAnswer {
+    /// Number of pairs of endpoints, over each address family that both have; an interval of outside addresses counts as
+    /// one.
     pub pairs: usize,
-    /// What is let through, and for how many of the pairs.
+    /// Number of pairs by allowed traffic.
     pub by_traffic: BTreeMap<TrafficId, usize>,
-    /// What of the traffic is let through for some pair.
+    /// Traffic allowed for some pair.
     pub some: TrafficId,
-    /// What is let through for every pair.
+    /// Traffic allowed for every pair.
     pub every: TrafficId,
-    /// What of it is let through on condition (layer 7), for some pair.
+    /// Traffic allowed on a layer-7 condition, for some pair.
     pub conditional: TrafficId,
-    /// Pairs of classes that it says nothing about: what policies say about them takes too much work.
+    /// Number of pairs of classes that are not covered, because a limit was reached.
     pub left_out: usize,
-    /// Whether source ports are not distinguished, because rules have too many: then it is about connections that name none.
+    /// Whether source ports are not distinguished, because rules have too many: then only connections without one are
+    /// covered.
     pub coarse: bool,
-    /// What was asked about.
-    pub asked: TrafficId,
-    /// A connection that is let through, where there is one.
+    /// Traffic of the query.
+    pub queried: TrafficId,
+    /// Example of an allowed connection.
     pub allowed: Option<Flow>,
-    /// A connection that is not.
+    /// Example of a refused connection.
     pub refused: Option<Flow>,
-    /// A connection that is let through on condition.
+    /// Example of a connection allowed on a layer-7 condition.
     pub on_condition: Option<Flow>,
-    /// Rules for the sources that depend on names whose addresses are not known.
+    /// Rules of the sources that depend on unresolved names.
     pub caveats: Vec<Caveat>,
 }
 
-/// What is said where an answer is not known.
+/// Message for an answer that exceeds the limit.
 pub const TOO_MUCH: &str =
     "not known: working out what policies say about all of the endpoints takes too much work";
 
 /// Why a query has no answer. Not retryable: the query or the world must change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoAnswer {
-    /// An end that stands for nobody.
+pub enum QueryRefusal {
+    /// An end that matches no endpoint.
     #[error("{end} is nobody: no pod matches")]
     Nobody {
-        /// As it is written.
+        /// The end as written.
         end: String,
-        /// What may have been meant.
+        /// Suggestions.
         near: Vec<String>,
     },
     /// A node that does not exist.
     #[error("no node {name}")]
     Node {
-        /// Its name.
+        /// Name of the node.
         name: String,
-        /// What may have been meant.
+        /// Suggestions.
         near: Vec<String>,
     },
-    /// A block without an address outside.
+    /// A block of which pods and nodes have all addresses.
     #[error("{0} is nobody outside: pods and nodes have all of its addresses")]
     Owned(String),
-    /// Nothing could be worked out.
+    /// The limit was reached before the first pair.
     #[error("{TOO_MUCH}")]
     TooMuch,
-    /// No end is in the cluster.
+    /// Both ends are outside.
     #[error("both ends are outside: what they do is not the cluster's business")]
     Outside,
-    /// Nobody can be at both ends.
+    /// No two endpoints of the ends can connect.
     #[error(
         "there is no such connection: the ends have no address family in common, or are one and the same"
     )]
     NoPair,
 }
 
-// === impl NoAnswer ===
+// === impl QueryRefusal ===
 
-impl NoAnswer {
-    /// What may have been meant instead.
+impl QueryRefusal {
+    /// Returns suggestions for the end that matches nothing.
     pub fn near(&self) -> &[String] {
         match self {
-            NoAnswer::Nobody { near, .. } | NoAnswer::Node { near, .. } => near,
-            NoAnswer::Owned(_) | NoAnswer::TooMuch | NoAnswer::Outside | NoAnswer::NoPair => &[],
+            QueryRefusal::Nobody { near, .. } | QueryRefusal::Node { near, .. } => near,
+            QueryRefusal::Owned(_) | QueryRefusal::TooMuch | QueryRefusal::Outside | QueryRefusal::NoPair => {
+                &[]
+            }
         }
     }
 }
 
-// === impl Answer ===
+// === impl QueryAnswer ===
 
-impl Answer {
-    /// Whether what must hold does.
-    pub fn holds(&self, must: Must) -> bool {
-        match must {
-            Must::BeEmpty => self.some == Traffics::EMPTY,
-            Must::NotBeEmpty => self.some != Traffics::EMPTY,
-            Must::BeFull => self.every == self.asked && self.conditional == Traffics::EMPTY,
+impl QueryAnswer {
+    /// Whether an assertion holds.
+    pub fn holds(&self, assertion: Assertion) -> bool {
+        match assertion {
+            Assertion::BeEmpty => self.some == Traffics::EMPTY,
+            Assertion::NotBeEmpty => self.some != Traffics::EMPTY,
+            Assertion::BeFull => self.every == self.queried && self.conditional == Traffics::EMPTY,
         }
     }
 
-    /// Whether it is known whether what must hold does: what was left out cannot change it.
-    pub fn is_decided(&self, must: Must) -> bool {
-        let shown = match must {
-            Must::NotBeEmpty => self.holds(must),
-            Must::BeEmpty | Must::BeFull => !self.holds(must),
+    /// Whether the result of an assertion is certain: pairs that were left out cannot change it.
+    pub fn is_decided(&self, assertion: Assertion) -> bool {
+        let shown = match assertion {
+            Assertion::NotBeEmpty => self.holds(assertion),
+            Assertion::BeEmpty | Assertion::BeFull => !self.holds(assertion),
         };
         (self.left_out == 0 && !self.coarse) || shown
     }
 
-    /// The connection that speaks against it. That nothing at all is let through, no single one shows.
-    pub fn counterexample(&self, must: Must) -> Option<&Flow> {
-        match must {
-            Must::BeEmpty => self.allowed.as_ref(),
-            Must::NotBeEmpty => None,
-            Must::BeFull => self.refused.as_ref().or(self.on_condition.as_ref()),
+    /// Returns a counterexample. `is not empty` has none: no single connection shows that nothing is allowed.
+    pub fn counterexample(&self, assertion: Assertion) -> Option<&Flow> {
+        match assertion {
+            Assertion::BeEmpty => self.allowed.as_ref(),
+            Assertion::NotBeEmpty => None,
+            Assertion::BeFull => self.refused.as_ref().or(self.on_condition.as_ref()),
         }
     }
 
-    /// Takes one pair of classes into account, for which these two stand.
+    /// Adds `pairs` pairs of endpoints with the same cell, with an example of one.
     fn add(&mut self, cell: CellId, (source, destination): (Party, Party), pairs: usize, cells: &mut Cells) {
-        let allowed = cells.traffics.intersection(cells.get(cell).allow, self.asked);
-        let refused = cells.traffics.difference(self.asked, allowed);
+        let allowed = cells.traffics.intersection(cells.get(cell).allow, self.queried);
+        let refused = cells.traffics.difference(self.queried, allowed);
         self.pairs += pairs;
         *self.by_traffic.entry(allowed).or_default() += pairs;
         self.some = cells.traffics.union(self.some, allowed);
@@ -156,15 +161,15 @@ impl Answer {
         self.refused = self.refused.or_else(|| flow(refused));
     }
 
-    /// Takes into account that some of what the two may do they may do on condition.
+    /// Adds traffic of a pair that is allowed on a layer-7 condition.
     fn add_conditional(&mut self, part: TrafficId, (source, destination): (Party, Party), cells: &mut Cells) {
-        let part = cells.traffics.intersection(part, self.asked);
+        let part = cells.traffics.intersection(part, self.queried);
         self.conditional = cells.traffics.union(self.conditional, part);
         self.on_condition = self.on_condition.or_else(|| flow(source, destination, part, cells));
     }
 }
 
-/// A connection that carries some of this.
+/// Returns a connection with some of this traffic.
 fn flow(source: Party, destination: Party, part: TrafficId, cells: &Cells) -> Option<Flow> {
     let traffic = cells.traffics.space().sample(cells.traffics.set(part))?;
     Some(Flow { source, destination, traffic, via: None })
@@ -177,17 +182,17 @@ pub fn answer(
     families: &[Family],
     cuts: &Cuts,
     cells: &mut Cells,
-) -> Result<Answer, NoAnswer> {
-    let asked = asked(query, cells);
-    let mut answer = Answer {
+) -> Result<QueryAnswer, QueryRefusal> {
+    let queried = queried(query, cells);
+    let mut answer = QueryAnswer {
         pairs: 0,
         by_traffic: BTreeMap::new(),
         some: Traffics::EMPTY,
-        every: asked,
+        every: queried,
         conditional: Traffics::EMPTY,
         left_out: 0,
         coarse: cuts.coarse,
-        asked,
+        queried,
         allowed: None,
         refused: None,
         on_condition: None,
@@ -197,8 +202,9 @@ pub fn answer(
     let mut rules: Vec<RuleAt> = Vec::new();
     for family in [Family::V4, Family::V6] {
         let reach = &map.reach[family as usize];
-        // Outside addresses of a family that nobody speaks of are not asked about.
-        let wanted = |ends: &Ends| families.contains(&family) || !matches!(ends, Ends::Internet);
+        // Outside addresses of a family that is not in use do not count.
+        let wanted =
+            |ends: &QueryEndpoints| families.contains(&family) || !matches!(ends, QueryEndpoints::Internet);
         if !wanted(&query.source) || !wanted(&query.destination) {
             continue;
         }
@@ -209,23 +215,23 @@ pub fn answer(
         let outside = reach.outside();
         inside |= sources.keys().chain(destinations.keys()).any(|class| !outside.contains(class));
         rules.extend(sources.keys().flat_map(|class| reach.rules(Direction::Egress, *class)));
-        Between::new(reach).ask(&sources, &destinations, cells, &mut answer);
+        PairEvaluator::new(reach).evaluate(&sources, &destinations, cells, &mut answer);
     }
-    // What holds on condition is counted exactly; what names stand for nobody can count.
+    // Layer-7 conditions are part of the answer; unresolved names are not.
     answer.caveats = caveats::of(map.snapshot, rules);
     answer.caveats.retain(|caveat| matches!(caveat, Caveat::Names { .. }));
     let [source, destination] = &query.ends;
     match (found, answer.pairs) {
-        ([false, _], _) => Err(nobody::nobody(map.snapshot, &query.source, source)),
-        ([_, false], _) => Err(nobody::nobody(map.snapshot, &query.destination, destination)),
-        (_, 0) if answer.left_out > 0 => Err(NoAnswer::TooMuch),
-        (_, 0) if !inside => Err(NoAnswer::Outside),
-        (_, 0) => Err(NoAnswer::NoPair),
+        ([false, _], _) => Err(no_match::no_match(map.snapshot, &query.source, source)),
+        ([_, false], _) => Err(no_match::no_match(map.snapshot, &query.destination, destination)),
+        (_, 0) if answer.left_out > 0 => Err(QueryRefusal::TooMuch),
+        (_, 0) if !inside => Err(QueryRefusal::Outside),
+        (_, 0) => Err(QueryRefusal::NoPair),
         _ => Ok(answer),
     }
 }
 
-fn asked(query: &Query, cells: &mut Cells) -> TrafficId {
+fn queried(query: &Query, cells: &mut Cells) -> TrafficId {
     if query.traffic.is_empty() {
         return Traffics::ALL;
     }

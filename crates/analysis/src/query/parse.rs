@@ -1,4 +1,4 @@
-//! The text of a query: `SOURCE -> DESTINATION [TRAFFIC] [is empty|is not empty|is full]`.
+//! Parser of queries: `SOURCE -> DESTINATION [TRAFFIC] [is empty|is not empty|is full]`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,43 +6,43 @@ use std::str::FromStr;
 use palisade_model::traffic::{PortRange, Protocol};
 use thiserror::Error;
 
-use super::Ends;
+use super::QueryEndpoints;
 
-/// A question about all connections between two sorts of endpoints.
+/// A query about all connections between two sets of endpoints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// Who opens them.
-    pub source: Ends,
-    /// Who receives them.
-    pub destination: Ends,
-    /// What they carry; anything where nothing is named.
+    /// Endpoints that open connections.
+    pub source: QueryEndpoints,
+    /// Endpoints that receive them.
+    pub destination: QueryEndpoints,
+    /// Protocols and ports; all when empty.
     pub traffic: Vec<(Protocol, PortRange)>,
-    /// What must hold; a query without is only answered.
-    pub must: Option<Must>,
+    /// Assertion to check; a query without one is only answered.
+    pub assertion: Option<Assertion>,
     /// The two ends as written, the source first.
     pub ends: [String; 2],
-    /// As written.
+    /// The whole query as written.
     pub text: String,
 }
 
-/// What must hold.
+/// Assertion of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Must {
-    /// Nothing of it is let through.
+pub enum Assertion {
+    /// Nothing is allowed.
     BeEmpty,
-    /// Some of it is.
+    /// Something is allowed.
     NotBeEmpty,
-    /// All of it is.
+    /// Everything is allowed.
     BeFull,
 }
 
-/// A query that cannot be read. Not retryable: the text is wrong.
+/// Syntax error of a query. Not retryable: the text is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum QueryError {
-    /// No arrow.
+    /// There is no arrow.
     #[error("a query is SOURCE -> DESTINATION [TRAFFIC] [{ASSERTIONS}]; {0:?} has neither -> nor <-")]
     Arrow(String),
-    /// An end that is none of the forms.
+    /// An end of no known form.
     #[error(
         "{0:?} is no endpoint: expected namespace/name, ns:namespace, labels as app=web or namespace/app=web, internet, \
          ip:ADDRESS or ip:CIDR, or node:NAME"
@@ -51,25 +51,26 @@ pub enum QueryError {
     /// An address without `ip:`.
     #[error("{0:?} is an address: write ip:{0}")]
     BareAddress(String),
-    /// A service.
+    /// A service as an end.
     #[error(
         "{0:?} is a Service: a query is about pods and addresses themselves; write who serves it, as in shop/web or \
          shop/app=web, and the port that they listen on"
     )]
     Service(String),
-    /// Traffic that is none.
+    /// Invalid traffic.
     #[error("{}", no_traffic(.0))]
     Traffic(String),
     /// Traffic before the arrow.
     #[error("{0:?} stands before the arrow: traffic comes last, as in shop/web -> shop/db tcp/5432 is full")]
     Early(String),
-    /// A verb that is none.
+    /// An unknown assertion.
     #[error("{0:?} cannot be asserted: expected {VERBS}")]
     Verb(String),
 }
 
-/// What can be asserted, as a form and in words.
+/// Syntax of assertions.
 const ASSERTIONS: &str = "is empty|is not empty|is full";
+/// List of assertions for messages.
 const VERBS: &str = "`is empty`, `is not empty` or `is full`";
 
 fn no_traffic(text: &str) -> String {
@@ -91,7 +92,7 @@ impl FromStr for Query {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (left, right, backwards) = arrow(text).ok_or_else(|| QueryError::Arrow(text.to_owned()))?;
-        let (right, must) = verb(right.trim())?;
+        let (right, assertion) = verb(right.trim())?;
         let (first, before) = split_end(left.trim())?;
         let (second, after) = split_end(right)?;
         if !before.is_empty() {
@@ -104,11 +105,11 @@ impl FromStr for Query {
             true => (second, first, [other, one]),
             false => (first, second, [one, other]),
         };
-        Ok(Query { source, destination, traffic, must, ends, text: text.trim().to_owned() })
+        Ok(Query { source, destination, traffic, assertion, ends, text: text.trim().to_owned() })
     }
 }
 
-/// What stands before and after the first arrow, and whether it points to the left.
+/// Splits a text at its first arrow, and returns whether it points to the left.
 fn arrow(text: &str) -> Option<(&str, &str, bool)> {
     let arrows = [("->", false), ("→", false), ("<-", true), ("←", true)];
     let found = arrows.iter().filter_map(|(arrow, backwards)| Some((text.find(arrow)?, *arrow, *backwards)));
@@ -116,8 +117,8 @@ fn arrow(text: &str) -> Option<(&str, &str, bool)> {
     Some((&text[..at], &text[at + arrow.len()..], backwards))
 }
 
-/// Takes the verb off the end: `is empty`, `is not empty`, `must be full`, `empty`.
-fn verb(text: &str) -> Result<(&str, Option<Must>), QueryError> {
+/// Strips the assertion from the end: `is empty`, `is not empty`, `must be full`, `empty`.
+fn verb(text: &str) -> Result<(&str, Option<Assertion>), QueryError> {
     let last = |text: &'_ str, word: &str| -> Option<usize> {
         let rest = text.strip_suffix(word)?;
         (rest.is_empty() || rest.ends_with(char::is_whitespace)).then(|| rest.trim_end().len())
@@ -141,36 +142,36 @@ fn verb(text: &str) -> Result<(&str, Option<Must>), QueryError> {
     let rest = &rest[..without(rest, "must")];
     let rest = &rest[..without(rest, "is")];
     match (full, negated) {
-        (false, None) => Ok((rest, Some(Must::BeEmpty))),
-        (false, Some(_)) => Ok((rest, Some(Must::NotBeEmpty))),
-        (true, None) => Ok((rest, Some(Must::BeFull))),
+        (false, None) => Ok((rest, Some(Assertion::BeEmpty))),
+        (false, Some(_)) => Ok((rest, Some(Assertion::NotBeEmpty))),
+        (true, None) => Ok((rest, Some(Assertion::BeFull))),
         (true, Some(_)) => Err(QueryError::Verb("not full".to_owned())),
     }
 }
 
-/// An end, and the traffic that comes after it: at a blank outside of parentheses, where a protocol follows. Labels may
-/// have blanks, too: `app in (a, b)`.
-fn split_end(text: &str) -> Result<(Ends, &str), QueryError> {
+/// Splits an end from the traffic behind it: at a blank outside of parentheses that a protocol follows. Labels may have
+/// blanks, too: `app in (a, b)`.
+fn split_end(text: &str) -> Result<(QueryEndpoints, &str), QueryError> {
     let mut depth = 0_u32;
-    let mut places = Vec::new();
+    let mut blanks = Vec::new();
     for (at, c) in text.char_indices() {
         match c {
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
-            c if c.is_whitespace() && depth == 0 => places.push(at),
+            c if c.is_whitespace() && depth == 0 => blanks.push(at),
             _ => {}
         }
     }
-    for at in &places {
+    for at in &blanks {
         let rest = text[*at..].trim_start();
         let name = rest.split(['/', ',', ' ']).next().unwrap_or_default().to_ascii_lowercase();
         if matches!(name.as_str(), "tcp" | "udp" | "sctp" | "icmp" | "any") {
             return Ok((text[..*at].trim_end().parse()?, rest));
         }
     }
-    // Where what comes before a blank is an end, and all of it is none, the rest was meant to be traffic.
-    let is_end = |at: &&usize| text[..**at].trim_end().parse::<Ends>().is_ok();
-    text.parse().map(|end| (end, "")).map_err(|error| match places.iter().rev().find(is_end) {
+    // If the text before a blank is an end and the whole text is not, the rest is invalid traffic.
+    let is_end = |at: &&usize| text[..**at].trim_end().parse::<QueryEndpoints>().is_ok();
+    text.parse().map(|end| (end, "")).map_err(|error| match blanks.iter().rev().find(is_end) {
         Some(at) => {
             let wrong = text[*at..].split([',', ' ']).find(|word| !word.is_empty()).unwrap_or_default();
             QueryError::Traffic(wrong.to_owned())
@@ -206,14 +207,14 @@ fn traffic(text: &str) -> Result<(Protocol, PortRange), QueryError> {
     if first > last { Err(wrong()) } else { Ok((protocol, PortRange { first, last })) }
 }
 
-// === impl Must ===
+// === impl Assertion ===
 
-impl fmt::Display for Must {
+impl fmt::Display for Assertion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Must::BeEmpty => "empty",
-            Must::NotBeEmpty => "not empty",
-            Must::BeFull => "full",
+            Assertion::BeEmpty => "empty",
+            Assertion::NotBeEmpty => "not empty",
+            Assertion::BeFull => "full",
         })
     }
 }
@@ -229,35 +230,37 @@ mod tests {
     #[test]
     fn reads_what_people_write() {
         let one = query("ns:payments/* <- internet is empty");
-        assert_eq!((one.source, one.must), (Ends::Internet, Some(Must::BeEmpty)));
-        assert!(matches!(one.destination, Ends::Pods { .. }));
+        assert_eq!((one.source, one.assertion), (QueryEndpoints::Internet, Some(Assertion::BeEmpty)));
+        assert!(matches!(one.destination, QueryEndpoints::Pods { .. }));
         let two = query("app=web -> app=db tcp/5432 must be full");
         assert_eq!(two.traffic, [(Protocol::Tcp, PortRange::single(5432))]);
-        assert_eq!(two.must, Some(Must::BeFull));
+        assert_eq!(two.assertion, Some(Assertion::BeFull));
         let three = query("shop/app in (web, api) -> ip:10.0.0.0/8 tcp/80-90,udp");
         assert_eq!(three.traffic.len(), 2);
-        assert_eq!(three.must, None);
+        assert_eq!(three.assertion, None);
         assert_eq!(
             three.destination,
-            Ends::Addresses("10.0.0.0".parse().unwrap(), "10.255.255.255".parse().unwrap())
+            QueryEndpoints::Addresses("10.0.0.0".parse().unwrap(), "10.255.255.255".parse().unwrap())
         );
-        assert!(matches!(query("ns:shop -> node:worker").destination, Ends::Node(_)));
+        assert!(matches!(query("ns:shop -> node:worker").destination, QueryEndpoints::Node(_)));
         let keyed = query("app.kubernetes.io/name=web -> shop/db icmp");
-        assert!(matches!(keyed.source, Ends::Pods { ref selector, .. } if !selector.is_everything()));
+        assert!(
+            matches!(keyed.source, QueryEndpoints::Pods { ref selector, .. } if !selector.is_everything())
+        );
         assert_eq!(query("a/b → c/d").destination, query("a/b -> c/d").destination);
         assert_eq!(query("a/b ← c/d").source, query("a/b <- c/d").source);
         assert_eq!(query("ns:a <- ip:[::1] udp").ends, ["ip:[::1]", "ns:a"]);
-        for (text, must) in [
-            ("is empty", Must::BeEmpty),
-            ("must be empty", Must::BeEmpty),
-            ("empty", Must::BeEmpty),
-            ("is not empty", Must::NotBeEmpty),
-            ("must not be empty", Must::NotBeEmpty),
-            ("is full", Must::BeFull),
+        for (text, assertion) in [
+            ("is empty", Assertion::BeEmpty),
+            ("must be empty", Assertion::BeEmpty),
+            ("empty", Assertion::BeEmpty),
+            ("is not empty", Assertion::NotBeEmpty),
+            ("must not be empty", Assertion::NotBeEmpty),
+            ("is full", Assertion::BeFull),
         ] {
-            let asked = query(&format!("a/b -> c/d tcp/80 {text}"));
-            assert_eq!((asked.must, asked.traffic.len()), (Some(must), 1), "{text}");
-            assert_eq!(asked.ends, ["a/b", "c/d"]);
+            let queried = query(&format!("a/b -> c/d tcp/80 {text}"));
+            assert_eq!((queried.assertion, queried.traffic.len()), (Some(assertion), 1), "{text}");
+            assert_eq!(queried.ends, ["a/b", "c/d"]);
         }
     }
 

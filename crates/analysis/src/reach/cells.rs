@@ -1,73 +1,73 @@
-//! What one side says about all traffic between two classes, as a number.
+//! Interned verdicts for all traffic between two classes.
 //!
-//! A cell is two sets: what is allowed, and what is refused with an answer; the rest is dropped. There are few different
-//! ones in a cluster, so they are interned, and what comes of an egress and an ingress cell together is remembered.
+//! A cell is two sets: allowed and rejected traffic; the rest is dropped. A cluster has few distinct cells, so they are
+//! interned, and combinations of an egress and an ingress cell are cached.
 
-use super::groups::Table;
+use super::groups::FastMap;
 use super::traffics::{TrafficId, Traffics};
 use crate::work::Work;
 use palisade_model::traffic_set::TrafficSpace;
 
-/// What becomes of all traffic between two endpoints.
+/// Verdicts for all traffic between two endpoints; the rest is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cell {
-    /// What is let through.
+    /// Allowed traffic.
     pub allow: TrafficId,
-    /// What is refused with an answer.
+    /// Rejected traffic.
     pub reject: TrafficId,
 }
 
-/// An interned cell.
+/// Index of an interned cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CellId(pub u32);
 
-/// Interned cells, shared by everything that is compared.
+/// Interned cells. Analyses that are compared share them.
 #[derive(Debug)]
 pub struct Cells {
-    /// The sets they are made of.
+    /// Sets of the cells.
     pub traffics: Traffics,
     list: Vec<Cell>,
-    ids: Table<Cell, CellId>,
-    both: Table<(CellId, CellId), CellId>,
+    ids: FastMap<Cell, CellId>,
+    both: FastMap<(CellId, CellId), CellId>,
 }
 
-/// Steps to combine two cells and to remember what came of it, beside what their traffic takes.
-const BOTH: u64 = 100;
+/// Work to combine two cells, besides that for their traffic.
+const PAIR_WORK: u64 = 100;
 
-/// More pairs than this are not remembered: they can be worked out again.
-const MOST_REMEMBERED: usize = 1 << 22;
+/// Maximum number of cached pairs; then the cache is cleared.
+const MAX_CACHED: usize = 1 << 22;
 
 // === impl CellId ===
 
 impl CellId {
     /// Everything is dropped.
     pub const NOTHING: CellId = CellId(0);
-    /// Everything is let through.
+    /// Everything is allowed.
     pub const ALL: CellId = CellId(1);
 }
 
 // === impl Cells ===
 
 impl Cells {
-    /// With the two that are always there.
+    /// Creates the cells that always exist, with the default budget of work.
     pub fn new(space: TrafficSpace) -> Self {
         Cells::limited(space, Work::default())
     }
 
-    /// The same with another limit to what may be worked out.
+    /// Creates the cells that always exist, with another budget of work.
     pub fn limited(space: TrafficSpace, work: Work) -> Self {
         let mut cells = Cells {
             traffics: Traffics::new(space, work),
             list: Vec::new(),
-            ids: Table::default(),
-            both: Table::default(),
+            ids: FastMap::default(),
+            both: FastMap::default(),
         };
         cells.intern(Cell { allow: Traffics::EMPTY, reject: Traffics::EMPTY });
         cells.intern(Cell { allow: Traffics::ALL, reject: Traffics::EMPTY });
         cells
     }
 
-    /// A cell's number.
+    /// Interns a cell.
     pub fn intern(&mut self, cell: Cell) -> CellId {
         let fresh = CellId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
         let id = *self.ids.entry(cell).or_insert(fresh);
@@ -77,27 +77,27 @@ impl Cells {
         id
     }
 
-    /// A number's cell.
+    /// Returns an interned cell.
     pub fn get(&self, id: CellId) -> Cell {
         self.list[id.0 as usize]
     }
 
-    /// What may still be worked out.
+    /// Returns the budget of work.
     pub fn work(&mut self) -> &mut Work {
         &mut self.traffics.work
     }
 
-    /// How many there are.
+    /// Returns the number of cells.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there are none, which never happens.
+    /// Whether there are no cells, which never happens.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// What the source's side and the destination's side come to: whoever refuses first says how.
+    /// Combines the cells of the source's and the destination's side. The side that refuses first decides how.
     pub fn both(&mut self, egress: CellId, ingress: CellId) -> CellId {
         match (egress, ingress) {
             (CellId::NOTHING, _) => return CellId::NOTHING,
@@ -107,20 +107,20 @@ impl Cells {
         if let Some(known) = self.both.get(&(egress, ingress)) {
             return *known;
         }
-        self.traffics.work.take(BOTH);
+        self.traffics.work.take(PAIR_WORK);
         let (out, into) = (self.get(egress), self.get(ingress));
         let allow = self.traffics.intersection(out.allow, into.allow);
         let refused = self.traffics.intersection(out.allow, into.reject);
         let reject = self.traffics.union(out.reject, refused);
         let id = self.intern(Cell { allow, reject });
-        if self.both.len() >= MOST_REMEMBERED {
+        if self.both.len() >= MAX_CACHED {
             self.both.clear();
         }
         self.both.insert((egress, ingress), id);
         id
     }
 
-    /// What either of two lets through; how the rest is refused is as the first says.
+    /// Returns the cell that allows what either of two allows, and rejects what either rejects of the rest.
     pub fn either(&mut self, one: CellId, other: CellId) -> CellId {
         if one == other {
             return one;

@@ -1,19 +1,19 @@
-//! Groups that nothing tells apart any more, once it is known which rules there are and whom they mean.
+//! Classes: groups that are in the same peer sets and have the same programs.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-use super::Class;
-use super::groups::{DestinationId, Groups, Whose, number};
+use super::EndpointClass;
+use super::groups::{DestinationId, EndpointGroups, GroupKind, number};
 use super::members::{self, Spans};
 use super::programs::Programs;
 
-/// Puts groups together that every peer set holds or does not hold alike, and that have the same programs.
+/// Merges groups that are in the same peer sets and have the same programs. Returns the classes, and the class of each group.
 ///
-/// Which sets hold a group is a sum of one random number for each of them ([`mark`]): two groups with different sets have
-/// the same sum once in 2^128.
-pub(super) fn classify(groups: &Groups<'_>, programs: &Programs) -> (Vec<Class>, Vec<u32>) {
+/// The sets that hold a group are a sum of one random number for each ([`mark`]): groups with different sets have the same sum
+/// with probability 2^-128.
+pub(super) fn classify(groups: &EndpointGroups<'_>, programs: &Programs) -> (Vec<EndpointClass>, Vec<u32>) {
     let mut changes: Vec<u128> = vec![0; groups.len() + 1];
     for (set, spans) in (0_u64..).zip(&programs.peer_sets) {
         let mark = mark(set);
@@ -31,22 +31,22 @@ pub(super) fn classify(groups: &Groups<'_>, programs: &Programs) -> (Vec<Class>,
         sum = sum.wrapping_add(changes[at as usize]);
         let own = [programs.of_group[0][at as usize], programs.of_group[1][at as usize]];
         let fresh = number(classes.len());
-        let pods = matches!(group.whose, Whose::Pods(..));
+        let pods = matches!(group.kind, GroupKind::Pods(..));
         let class = match at < outside {
             true => *known.entry((sum, own, group.destination, pods)).or_insert(fresh),
             // Intervals are few, and stay in their order.
             false => fresh,
         };
         if class == fresh {
-            classes.push(Class { group: at, programs: own });
+            classes.push(EndpointClass { group: at, programs: own });
         }
         class_of.push(class);
     }
     (classes, class_of)
 }
 
-/// A random number for each of many things, so that sums of different ones are different. Policies are written by others, who
-/// could choose them so that sums of numbers they know are the same: nobody knows these before the process runs.
+/// Returns a random number for an index, so that sums of different ones differ. Policies are untrusted input that could be
+/// chosen so that sums of predictable numbers collide: these are seeded per process.
 pub(crate) fn mark(at: u64) -> u128 {
     static SECRETS: LazyLock<[u64; 2]> = LazyLock::new(|| {
         let random = RandomState::new();
@@ -56,7 +56,7 @@ pub(crate) fn mark(at: u64) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// A number that looks like a random one (splitmix64).
+/// Returns a pseudorandom number (splitmix64).
 fn mixed(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -64,7 +64,7 @@ fn mixed(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Intervals of groups as intervals of the classes whose first group is in them.
+/// Converts intervals of groups to intervals of the classes whose first group is in them.
 pub(super) fn of_classes(spans: &Spans, starts: &[u32]) -> Spans {
     let class = |spans: &(u32, u32)| {
         let first = starts.partition_point(|start| *start < spans.0);

@@ -1,4 +1,4 @@
-//! A set of traffic as people write it: protocols with ports, `all`, `all but tcp/80`.
+//! Traffic sets as protocols with ports, as users write them: `tcp/80`, `all`, `all but tcp/80`.
 
 use std::fmt;
 
@@ -6,25 +6,25 @@ use palisade_model::traffic::Protocol;
 
 use palisade_model::traffic_set::{TrafficSet, TrafficSpace};
 
-/// Ports of each protocol, and ICMP by type and code, of connections that name no source port.
+/// Ports of each protocol, and ICMP by type and code, of connections without a source port.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Connections {
-    /// TCP ports: first and last of each range. Nobody connects to port 0.
+    /// TCP ports: first and last of each range, without port 0.
     pub tcp: Vec<(u16, u16)>,
-    /// UDP ports.
+    /// UDP ports, as those of TCP.
     pub udp: Vec<(u16, u16)>,
-    /// SCTP ports.
+    /// SCTP ports, as those of TCP.
     pub sctp: Vec<(u16, u16)>,
     /// ICMP: type and code as one number, the type times 256.
     pub icmp: Vec<(u16, u16)>,
-    /// IGMP, by type; 256 is a question that names none.
+    /// IGMP by type; 256 stands for traffic without a type.
     pub igmp: Vec<(u16, u16)>,
-    /// The same from source ports that rules name, where that is something else: first and last source port, and what.
+    /// Connections from source ports of rules, where they differ: first and last source port, and the connections.
     pub from: Vec<(u16, u16, Box<Connections>)>,
 }
 
-/// A protocol, what of it, and what all of it would be.
-type Part<'c> = (Protocol, &'c [(u16, u16)], (u16, u16));
+/// A protocol, its ranges in a set, and its full range.
+type ProtocolRanges<'c> = (Protocol, &'c [(u16, u16)], (u16, u16));
 
 const PORTS: (u16, u16) = (1, u16::MAX);
 const IGMP: (u16, u16) = (0, 256);
@@ -33,7 +33,7 @@ const ANY: (u16, u16) = (0, u16::MAX);
 // === impl Connections ===
 
 impl Connections {
-    /// What a set says.
+    /// Converts a set.
     pub fn of(set: &TrafficSet, space: &TrafficSpace) -> Self {
         let mut connections = Connections::of_layer(set, 0);
         for layer in 1..space.layers() {
@@ -43,7 +43,7 @@ impl Connections {
             if let Some(ports) = space.source_ports(layer)
                 && (&from.tcp, &from.udp, &from.sctp) != plain
             {
-                // Told apart only by rules of another side, or that come to the same: one range.
+                // Adjacent source ports with the same connections are one range.
                 match connections.from.last_mut() {
                     Some((_, last, known)) if last.checked_add(1) == Some(ports.first) && **known == from => {
                         *last = ports.last;
@@ -72,7 +72,7 @@ impl Connections {
     }
 
     /// Each protocol with what of it, and what all of it would be.
-    fn parts(&self) -> [Part<'_>; 5] {
+    fn parts(&self) -> [ProtocolRanges<'_>; 5] {
         [
             (Protocol::Tcp, &self.tcp, PORTS),
             (Protocol::Udp, &self.udp, PORTS),
@@ -127,7 +127,7 @@ impl Connections {
 
     /// How many words it takes.
     fn length(&self) -> usize {
-        let words = |(protocol, ranges, whole): &Part<'_>| match protocol {
+        let words = |(protocol, ranges, whole): &ProtocolRanges<'_>| match protocol {
             _ if *ranges == [*whole] => 1,
             Protocol::Icmp if codes_of_every_type(ranges).is_some() => 1,
             _ => ranges.len(),
@@ -197,7 +197,7 @@ impl fmt::Display for Connections {
             f.write_str("all but ")?;
             rest.list(f)?;
         } else {
-            // IGMP alone is said where it is all there is; beside others it is what nobody asks about.
+            // IGMP is shown only where it is all there is: beside other traffic it is of no interest.
             let mut plain = self.clone();
             if plain.igmp == [IGMP] && plain.length() > 1 {
                 plain.igmp.clear();
@@ -219,7 +219,7 @@ mod tests {
 
     use super::*;
 
-    fn said(set: &TrafficSet) -> String {
+    fn text_of(set: &TrafficSet) -> String {
         Connections::of(set, &TrafficSpace::new([])).to_string()
     }
 
@@ -228,13 +228,13 @@ mod tests {
         let space = TrafficSpace::new([]);
         let tcp =
             |first: u16, last: u16| space.region(Region::new(Protocol::Tcp, first..=last, PortRange::ALL));
-        assert_eq!(said(&space.all()), "all");
-        assert_eq!(said(&TrafficSet::default()), "nothing");
-        assert_eq!(said(&tcp(80, 80).union(&tcp(8000, 8080))), "tcp/80,8000-8080");
-        assert_eq!(said(&space.all().difference(&tcp(80, 80))), "all but tcp/80");
-        assert_eq!(said(&space.protocol(Protocol::Udp).union(&tcp(53, 53))), "tcp/53, udp");
+        assert_eq!(text_of(&space.all()), "all");
+        assert_eq!(text_of(&TrafficSet::default()), "nothing");
+        assert_eq!(text_of(&tcp(80, 80).union(&tcp(8000, 8080))), "tcp/80,8000-8080");
+        assert_eq!(text_of(&space.all().difference(&tcp(80, 80))), "all but tcp/80");
+        assert_eq!(text_of(&space.protocol(Protocol::Udp).union(&tcp(53, 53))), "tcp/53, udp");
         assert_eq!(
-            said(&space.region(Region::new(Protocol::Icmp, 8 << 8..=8 << 8, PortRange::ALL))),
+            text_of(&space.region(Region::new(Protocol::Icmp, 8 << 8..=8 << 8, PortRange::ALL))),
             "icmp/8/0"
         );
         let code = |code: u8| {
@@ -243,25 +243,25 @@ mod tests {
                 places.map(|place| space.region(Region::new(Protocol::Icmp, place..=place, PortRange::ALL)));
             each.fold(TrafficSet::default(), |all, one| all.union(&one))
         };
-        assert_eq!(said(&code(255)), "icmp/*/255");
-        assert_eq!(said(&code(0).union(&tcp(80, 80))), "tcp/80, icmp/*/0");
-        assert_eq!(said(&space.all().difference(&code(255))), "all but icmp/*/255");
-        assert_eq!(said(&space.protocol(Protocol::Icmp).difference(&code(255))), "icmp/*/0-254");
+        assert_eq!(text_of(&code(255)), "icmp/*/255");
+        assert_eq!(text_of(&code(0).union(&tcp(80, 80))), "tcp/80, icmp/*/0");
+        assert_eq!(text_of(&space.all().difference(&code(255))), "all but icmp/*/255");
+        assert_eq!(text_of(&space.protocol(Protocol::Icmp).difference(&code(255))), "icmp/*/0-254");
         let all_but_tcp = space.all().difference(&space.protocol(Protocol::Tcp));
-        assert_eq!(said(&all_but_tcp), "udp, sctp, icmp");
+        assert_eq!(text_of(&all_but_tcp), "udp, sctp, icmp");
     }
 
     #[test]
     fn source_ports_that_get_the_same_are_one_range() {
         let from = PortRange { first: 50_000, last: 60_999 };
-        let told = |space: &TrafficSpace| {
+        let source_ranges = |space: &TrafficSpace| {
             let refused = space.region(Region::new(Protocol::Tcp, 80..=80, from));
-            let told = Connections::of(&space.all().difference(&refused), space).from;
-            told.into_iter().map(|(first, last, _)| (first, last)).collect::<Vec<_>>()
+            let source_ranges = Connections::of(&space.all().difference(&refused), space).from;
+            source_ranges.into_iter().map(|(first, last, _)| (first, last)).collect::<Vec<_>>()
         };
         // Another side may cut the line where this one does not.
-        assert_eq!(told(&TrafficSpace::new([50_000, 61_000])), [(50_000, 60_999)]);
-        assert_eq!(told(&TrafficSpace::new([50_000, 50_001, 55_000, 61_000])), [(50_000, 60_999)]);
+        assert_eq!(source_ranges(&TrafficSpace::new([50_000, 61_000])), [(50_000, 60_999)]);
+        assert_eq!(source_ranges(&TrafficSpace::new([50_000, 50_001, 55_000, 61_000])), [(50_000, 60_999)]);
     }
 
     #[test]

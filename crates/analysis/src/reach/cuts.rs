@@ -1,7 +1,7 @@
-//! Where policies cut what lies outside: the boundaries of addresses and of source ports.
+//! Cuts: the boundaries of addresses and of source ports in rules.
 //!
-//! Between two neighbouring boundaries no rule tells one address from another, so an interval of addresses is one
-//! endpoint. Two sets of policies that are compared share their boundaries: an interval is the same in both.
+//! Addresses between two neighbouring boundaries are equivalent, so that an interval is one endpoint. Snapshots that are
+//! compared share their cuts: an interval is the same in both.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,32 +13,33 @@ use palisade_model::ranges::Ranges;
 use palisade_model::resolve::GroupMember;
 use palisade_model::snapshot::Snapshot;
 
-use super::groups::Table;
+use super::groups::FastMap;
 use palisade_model::traffic_set::TrafficSpace;
 
-/// More intervals of source ports than this are not told apart.
-const MOST_SOURCES: usize = 1024;
-/// Nor are they where all that rules match would be more pieces than this, each in every interval: 8 bytes a piece.
-const MOST_PIECES: usize = 8_000_000;
+/// Maximum number of intervals of source ports that are distinguished.
+const MAX_SOURCES: usize = 1024;
+/// Maximum number of traffic intervals in all intervals of source ports together, 8 bytes each; with more, source ports are
+/// not distinguished.
+const MAX_INTERVALS: usize = 8_000_000;
 
-/// The boundaries of one or more snapshots.
+/// Boundaries of one or more snapshots.
 #[derive(Debug, Clone)]
 pub struct Cuts {
-    /// The first address of each interval, of IPv4 and of IPv6.
+    /// First address of each interval, of IPv4 and of IPv6.
     starts: [Vec<IpAddr>; 2],
-    /// The multicast groups that rules name.
+    /// Multicast groups of rules.
     groups: BTreeSet<IpAddr>,
     space: TrafficSpace,
-    /// Whether there are more boundaries of source ports than are told apart.
+    /// Whether source ports are not distinguished, because there are too many boundaries.
     pub coarse: bool,
 }
 
 // === impl Cuts ===
 
 impl Cuts {
-    /// Of everything that these say.
+    /// Collects the boundaries of all rules of these snapshots.
     pub fn of<'s>(snapshots: impl IntoIterator<Item = &'s Snapshot>) -> Self {
-        let mut found = Found::default();
+        let mut found = CutCollector::default();
         for snapshot in snapshots {
             found.snapshot(snapshot);
         }
@@ -51,43 +52,43 @@ impl Cuts {
             }
         }
         let pieces = found.sources.len().saturating_mul(found.matches);
-        let coarse = found.sources.len() > MOST_SOURCES || pieces > MOST_PIECES;
+        let coarse = found.sources.len() > MAX_SOURCES || pieces > MAX_INTERVALS;
         let space = if coarse { TrafficSpace::new([]) } else { TrafficSpace::new(found.sources) };
         let (four, six) = found.starts.into_iter().partition(IpAddr::is_ipv4);
         Cuts { starts: [four, six], groups: found.groups, space, coarse }
     }
 
-    /// How traffic is laid out.
+    /// Returns the layout of traffic.
     pub fn space(&self) -> &TrafficSpace {
         &self.space
     }
 
-    /// How many intervals of addresses there are.
+    /// Returns the number of address intervals.
     pub fn len(&self, family: Family) -> usize {
         self.starts[family as usize].len()
     }
 
-    /// First and last address of an interval.
+    /// Returns the first and the last address of an interval.
     pub fn interval(&self, family: Family, at: usize) -> (IpAddr, IpAddr) {
         let starts = &self.starts[family as usize];
         let last = starts.get(at + 1).and_then(|start| previous(*start));
         (starts[at], last.unwrap_or(last_address(family)))
     }
 
-    /// The interval that an address is in.
+    /// Returns the index of the interval that holds an address.
     pub fn interval_of(&self, address: IpAddr) -> usize {
         let starts = &self.starts[Family::of(address) as usize];
         starts.partition_point(|start| *start <= address).saturating_sub(1)
     }
 
-    /// The intervals that ranges of a family come to. Their ends are boundaries.
+    /// Returns the intervals that ranges of a family consist of. Their ends must be boundaries.
     pub fn intervals(&self, family: Family, ranges: &Ranges) -> Vec<(u32, u32)> {
         let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let own = ranges.iter().filter(|(first, _)| Family::of(*first) == family);
         own.map(|(first, last)| (number(self.interval_of(first)), number(self.interval_of(last)))).collect()
     }
 
-    /// The multicast groups that rules name.
+    /// Returns the multicast groups of rules.
     pub fn groups(&self) -> &BTreeSet<IpAddr> {
         &self.groups
     }
@@ -100,27 +101,27 @@ fn last_address(family: Family) -> IpAddr {
     }
 }
 
-/// What was found so far.
+/// Boundaries collected so far.
 #[derive(Debug)]
-struct Found {
+struct CutCollector {
     starts: BTreeSet<IpAddr>,
     sources: BTreeSet<u16>,
     groups: BTreeSet<IpAddr>,
-    /// How many protocols and ports rules list.
+    /// Number of traffic entries of all rules.
     matches: usize,
 }
 
-impl Default for Found {
+impl Default for CutCollector {
     fn default() -> Self {
         let starts = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()].into();
-        Found { starts, sources: BTreeSet::new(), groups: BTreeSet::new(), matches: 0 }
+        CutCollector { starts, sources: BTreeSet::new(), groups: BTreeSet::new(), matches: 0 }
     }
 }
 
-impl Found {
+impl CutCollector {
     fn snapshot(&mut self, snapshot: &Snapshot) {
         let mut names = false;
-        let (mut seen, mut groups) = (Table::default(), Table::default());
+        let (mut seen, mut groups) = (FastMap::default(), FastMap::default());
         for rule in snapshot.policies().iter().flat_map(|policy| &policy.rules) {
             if let Peers::Of(peers) = &rule.peers {
                 for peer in peers {
@@ -138,13 +139,13 @@ impl Found {
         }
     }
 
-    /// Many rules name the same blocks and groups: each counts once.
+    /// Adds the boundaries of a peer. Many rules have the same blocks and groups: each counts once.
     fn peer<'s>(
         &mut self,
         snapshot: &Snapshot,
         peer: &'s Peer,
-        seen: &mut Table<&'s Block, ()>,
-        groups: &mut Table<&'s GroupName, ()>,
+        seen: &mut FastMap<&'s Block, ()>,
+        groups: &mut FastMap<&'s GroupName, ()>,
     ) {
         match peer {
             Peer::Addresses(block) if seen.insert(block, ()).is_some() => {}
@@ -163,7 +164,7 @@ impl Found {
 
     fn traffic(&mut self, one: &TrafficMatch) {
         match one {
-            // Which destination ports it is about cuts nothing: the line has a place for each.
+            // Destination ports need no boundary: each has an offset of its own.
             TrafficMatch::From(range, _) => {
                 self.sources.insert(range.first);
                 self.sources.extend(range.last.checked_add(1));

@@ -1,10 +1,10 @@
-//! Endpoints that nothing in any policy can tell apart by what they are: pods of one namespace with the same labels, as
-//! far as selectors ask for them; hosts; intervals of outside addresses.
+//! Groups of endpoints with the same attributes: pods of one namespace with the same selected labels; hosts; intervals of
+//! outside addresses.
 //!
-//! One family of addresses at a time: an endpoint that has only addresses of the other family is not there, and one that
-//! has none at all (a template, a pod that has not started) goes along with both.
+//! Groups are of one address family: an endpoint with addresses of the other family only has none, and one without any
+//! address (a template, a pod that has not started) has one in both.
 
-mod asked;
+mod selection_keys;
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -19,39 +19,39 @@ use palisade_model::traffic_set::{Addressing, Receiver};
 use smol_str::SmolStr;
 
 use super::cuts::Cuts;
-use asked::{Asked, Destinations};
+use selection_keys::{DestinationTable, SelectionKeys};
 
-/// With hashes that are quick, and seeded: objects are written by others.
-pub(super) type Table<K, V> = HashMap<K, V, foldhash::quality::RandomState>;
+/// Hash map with a fast, seeded hash: keys are untrusted input.
+pub(super) type FastMap<K, V> = HashMap<K, V, foldhash::quality::RandomState>;
 
-/// Endpoints alike.
+/// Endpoints with the same attributes.
 #[derive(Debug, Clone, Copy)]
-pub struct Group {
-    /// Who they are.
-    pub whose: Whose,
-    /// The interval that their address is in; `None` for those without address.
+pub struct EndpointGroup {
+    /// Kind of the endpoints, with a sample.
+    pub kind: GroupKind,
+    /// Interval of their address; `None` for those without an address.
     pub interval: Option<u32>,
-    /// What a rule about where connections go asks about them.
+    /// Attributes that rules check on a destination.
     pub destination: DestinationId,
 }
 
-/// Who is in a group.
+/// Kind of the endpoints of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Whose {
-    /// Pods, or external entities: a sample, and the namespace, by their places.
+pub enum GroupKind {
+    /// Pods or external entities: indices of a sample and of its namespace.
     Pods(usize, usize),
-    /// A node, and pods in its network; `None` where it is not known which.
+    /// A node and pods in its network; `None` for an unknown node.
     Host(Option<usize>),
-    /// Addresses that are nobody's.
+    /// Addresses outside of the cluster.
     Outside,
 }
 
-/// What traffic rules ask about a destination: named ports, multicast groups.
+/// Attributes of a destination that traffic of rules depends on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Destination {
-    /// Its ports that some rule names.
+    /// Its named ports that some rule has.
     pub ports: Vec<(SmolStr, Protocol, u16)>,
-    /// Where connections to it are addressed to.
+    /// Whether it is a host, a multicast group or all systems.
     pub addressing: Addressing,
 }
 
@@ -61,38 +61,38 @@ pub struct DestinationId(pub u32);
 
 /// All groups: pods by namespace, then hosts, then intervals of outside addresses in their order.
 #[derive(Debug)]
-pub struct Groups<'s> {
-    /// The cluster, with the options.
+pub struct EndpointGroups<'s> {
+    /// The cluster and the options.
     pub context: Context<'s>,
-    /// Which family.
+    /// Address family of the groups.
     pub family: Family,
-    list: Vec<Group>,
-    /// For each namespace its groups.
+    list: Vec<EndpointGroup>,
+    /// Groups of each namespace.
     namespaces: Vec<Range<u32>>,
     hosts: Range<u32>,
     outside: Range<u32>,
-    /// For each pod its group.
+    /// Group of each pod.
     pods: Vec<Option<u32>>,
-    /// For each node its group.
+    /// Group of each node.
     nodes: Vec<Option<u32>>,
-    /// What somebody with several addresses of the family is by those after the first, with the addresses.
-    further: Table<Who, Vec<(u32, IpAddr)>>,
-    /// Those with an address, by its interval.
+    /// Additional groups of endpoints with several addresses of the family, with the address of each.
+    additional: FastMap<Who, Vec<(u32, IpAddr)>>,
+    /// Groups with an address, sorted by its interval.
     addressed: Vec<(u32, u32)>,
-    /// Of those, whom address blocks mean.
+    /// Those of `addressed` that address blocks match.
     in_blocks: Vec<(u32, u32)>,
-    /// Groups of pods by a label.
-    labelled: Table<(&'s str, &'s str), Vec<u32>>,
+    /// Groups of pods by label.
+    labelled: FastMap<(&'s str, &'s str), Vec<u32>>,
     destinations: Vec<Destination>,
 }
 
-/// The interval that was found last: the next address is often in it too.
+/// The interval found last: the next address is often in it.
 #[derive(Debug, Default)]
-struct Near(Option<(IpAddr, IpAddr, u32)>);
+struct IntervalCache(Option<(IpAddr, IpAddr, u32)>);
 
-/// What tells pods of a namespace apart.
+/// Attributes that distinguish groups of pods in a namespace.
 #[derive(PartialEq, Eq, Hash)]
-struct PodKey<'s> {
+struct PodGroupKey<'s> {
     labels: Vec<(&'s str, &'s str)>,
     account: Option<&'s str>,
     external: bool,
@@ -119,15 +119,15 @@ impl Receiver for Destination {
     }
 }
 
-// === impl Groups ===
+// === impl EndpointGroups ===
 
-impl<'s> Groups<'s> {
-    /// Sorts everybody who has an address of the family, or none at all.
+impl<'s> EndpointGroups<'s> {
+    /// Groups all endpoints with an address of the family, or without any.
     pub fn new(context: Context<'s>, family: Family, cuts: &Cuts) -> Self {
         let snapshot = context.snapshot;
-        let asked = Asked::by(snapshot);
-        let mut destinations = Destinations::default();
-        let mut groups = Groups {
+        let asked = SelectionKeys::by(snapshot);
+        let mut destinations = DestinationTable::default();
+        let mut groups = EndpointGroups {
             context,
             family,
             list: Vec::new(),
@@ -136,10 +136,10 @@ impl<'s> Groups<'s> {
             outside: 0..0,
             pods: vec![None; snapshot.pods().len()],
             nodes: vec![None; snapshot.nodes().len()],
-            further: Table::default(),
+            additional: FastMap::default(),
             addressed: Vec::new(),
             in_blocks: Vec::new(),
-            labelled: Table::default(),
+            labelled: FastMap::default(),
             destinations: Vec::new(),
         };
         let on_hosts = groups.place_pods(&asked, cuts, &mut destinations);
@@ -155,7 +155,11 @@ impl<'s> Groups<'s> {
                 false => Addressing::Host,
             };
             let destination = destinations.id(Destination { ports: Vec::new(), addressing });
-            groups.list.push(Group { whose: Whose::Outside, interval: Some(number(at)), destination });
+            groups.list.push(EndpointGroup {
+                kind: GroupKind::Outside,
+                interval: Some(number(at)),
+                destination,
+            });
         }
         groups.outside = first..number(groups.list.len());
         groups.destinations = destinations.list;
@@ -168,16 +172,21 @@ impl<'s> Groups<'s> {
         groups
     }
 
-    /// Pods of the pod network. Says which ones are in their node's.
-    fn place_pods(&mut self, asked: &Asked<'s>, cuts: &Cuts, destinations: &mut Destinations) -> Vec<usize> {
+    /// Groups pods of the pod network, and returns those in their node's network.
+    fn place_pods(
+        &mut self,
+        asked: &SelectionKeys<'s>,
+        cuts: &Cuts,
+        destinations: &mut DestinationTable,
+    ) -> Vec<usize> {
         let snapshot = self.context.snapshot;
         let mut on_hosts = Vec::new();
-        let mut known: Table<PodKey<'s>, u32> = Table::default();
-        let mut near = Near::default();
+        let mut known: FastMap<PodGroupKey<'s>, u32> = FastMap::default();
+        let mut near = IntervalCache::default();
         for (namespace, record) in snapshot.namespaces().iter().enumerate() {
             let first = number(self.list.len());
             known.clear();
-            // Pods of one workload follow each other, and are alike.
+            // Pods of one workload are neighbours, and mostly equivalent.
             let mut before: Option<(&Pod, u32)> = None;
             for at in snapshot.pods_in(&record.name) {
                 let pod = &snapshot.pods()[at];
@@ -192,21 +201,24 @@ impl<'s> Groups<'s> {
                 if let Some((other, place)) = before
                     && pod.addresses.len() < 2
                     && self.list[place as usize].interval == interval
-                    && are_alike(pod, other)
+                    && are_equivalent(pod, other)
                 {
                     self.pods[at] = Some(place);
                     continue;
                 }
                 let mut place = |groups: &mut Self, interval: Option<u32>| {
-                    let key = PodKey {
+                    let key = PodGroupKey {
                         labels: asked.labels(&pod.labels),
                         account: asked.accounts.then_some(&pod.account),
                         external: pod.external,
                         interval,
                         destination: destinations.id(asked.destination(pod)),
                     };
-                    let group =
-                        Group { whose: Whose::Pods(at, namespace), interval, destination: key.destination };
+                    let group = EndpointGroup {
+                        kind: GroupKind::Pods(at, namespace),
+                        interval,
+                        destination: key.destination,
+                    };
                     let fresh = number(groups.list.len());
                     *known.entry(key).or_insert_with_key(|key| {
                         for label in &key.labels {
@@ -221,7 +233,7 @@ impl<'s> Groups<'s> {
                 before = Some((pod, own));
                 for (interval, address) in self.further_intervals(&pod.addresses, cuts) {
                     let group = place(self, Some(interval));
-                    self.further.entry(Who::Pod(at)).or_default().push((group, address));
+                    self.additional.entry(Who::Pod(at)).or_default().push((group, address));
                 }
             }
             self.namespaces.push(first..number(self.list.len()));
@@ -232,12 +244,12 @@ impl<'s> Groups<'s> {
     fn place_hosts(&mut self, pods: &[usize], cuts: &Cuts) {
         let snapshot = self.context.snapshot;
         let first = number(self.list.len());
-        let mut near = Near::default();
-        let mut known: Table<(Option<usize>, Option<u32>), u32> = Table::default();
-        let mut place = |list: &mut Vec<Group>, node: Option<usize>, interval: Option<u32>| {
+        let mut near = IntervalCache::default();
+        let mut known: FastMap<(Option<usize>, Option<u32>), u32> = FastMap::default();
+        let mut place = |list: &mut Vec<EndpointGroup>, node: Option<usize>, interval: Option<u32>| {
             *known.entry((node, interval)).or_insert_with(|| {
-                let destination = Destinations::PLAIN;
-                list.push(Group { whose: Whose::Host(node), interval, destination });
+                let destination = DestinationTable::PLAIN;
+                list.push(EndpointGroup { kind: GroupKind::Host(node), interval, destination });
                 number(list.len()) - 1
             })
         };
@@ -247,7 +259,7 @@ impl<'s> Groups<'s> {
             }
             for (interval, address) in self.further_intervals(&node.addresses, cuts) {
                 let group = place(&mut self.list, Some(at), Some(interval));
-                self.further.entry(Who::Node(at)).or_default().push((group, address));
+                self.additional.entry(Who::Node(at)).or_default().push((group, address));
             }
         }
         for at in pods {
@@ -259,8 +271,8 @@ impl<'s> Groups<'s> {
         self.hosts = first..number(self.list.len());
     }
 
-    /// The interval of somebody's address; `None` for who is not there, in this family.
-    fn interval(&self, addresses: &[IpAddr], cuts: &Cuts, near: &mut Near) -> Option<Option<u32>> {
+    /// Returns the interval of an endpoint's address; `None` if it has addresses of the other family only.
+    fn interval(&self, addresses: &[IpAddr], cuts: &Cuts, near: &mut IntervalCache) -> Option<Option<u32>> {
         match addresses.iter().find(|address| Family::of(**address) == self.family) {
             Some(address) => Some(Some(near.interval_of(*address, cuts))),
             None if addresses.is_empty() => Some(None),
@@ -268,7 +280,7 @@ impl<'s> Groups<'s> {
         }
     }
 
-    /// The other intervals that somebody with several addresses of the family is in, with an address in each.
+    /// Returns further intervals of an endpoint with several addresses of the family, with an address in each.
     fn further_intervals(&self, addresses: &[IpAddr], cuts: &Cuts) -> Vec<(u32, IpAddr)> {
         if addresses.len() < 2 {
             return Vec::new();
@@ -285,88 +297,89 @@ impl<'s> Groups<'s> {
         found
     }
 
-    /// What somebody with several addresses is by those after the first.
-    pub fn further(&self, who: Who) -> &[(u32, IpAddr)] {
-        self.further.get(&who).map(Vec::as_slice).unwrap_or_default()
+    /// Returns the additional groups of an endpoint with several addresses.
+    pub fn additional(&self, who: Who) -> &[(u32, IpAddr)] {
+        self.additional.get(&who).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// How many there are.
+    /// Returns the number of groups.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// One of them.
-    pub fn get(&self, group: u32) -> &Group {
+    /// Returns a group.
+    pub fn get(&self, group: u32) -> &EndpointGroup {
         &self.list[group as usize]
     }
 
-    /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Group> {
+    /// Returns all groups in order.
+    pub fn iter(&self) -> impl Iterator<Item = &EndpointGroup> {
         self.list.iter()
     }
 
-    /// The outside.
+    /// Returns the groups of outside addresses.
     pub fn outside(&self) -> Range<u32> {
         self.outside.clone()
     }
 
-    /// The hosts.
+    /// Returns the groups of hosts.
     pub fn hosts(&self) -> Range<u32> {
         self.hosts.clone()
     }
 
-    /// A pod's group, where it is there.
+    /// Returns a pod's group.
     pub fn of_pod(&self, pod: usize) -> Option<u32> {
         self.pods[pod]
     }
 
-    /// A node's group, where it is there.
+    /// Returns a node's group.
     pub fn of_node(&self, node: usize) -> Option<u32> {
         self.nodes[node]
     }
 
-    /// What rules ask about a destination.
+    /// Returns the attributes of a destination.
     pub fn destination(&self, id: DestinationId) -> &Destination {
         &self.destinations[id.0 as usize]
     }
 
-    /// The groups of a namespace.
+    /// Returns the groups of a namespace.
     pub fn of_namespace(&self, namespace: usize) -> Range<u32> {
         self.namespaces[namespace].clone()
     }
 
-    /// The groups with a label, in order.
+    /// Returns the groups with a label, in order.
     pub fn labelled(&self, label: (&'s str, &'s str)) -> &[u32] {
         self.labelled.get(&label).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Those whose address is in these intervals, without the outside.
+    /// Returns the groups whose address is in these intervals, without the outside.
     pub fn addressed(&self, first: u32, last: u32) -> impl Iterator<Item = u32> {
         within(&self.addressed, first, last)
     }
 
-    /// Those of them that address blocks mean: hosts and external entities, and pods where the option says so.
+    /// Returns those of [`EndpointGroups::addressed`] that address blocks match: hosts, external entities, and pods if the
+    /// option is set.
     pub fn in_blocks(&self, first: u32, last: u32) -> impl Iterator<Item = u32> {
         within(&self.in_blocks, first, last)
     }
 
-    /// The namespace of a group of pods.
+    /// Returns the namespace of a group of pods.
     pub fn namespace(&self, group: u32) -> Option<usize> {
-        match self.get(group).whose {
-            Whose::Pods(_, namespace) => Some(namespace),
+        match self.get(group).kind {
+            GroupKind::Pods(_, namespace) => Some(namespace),
             _ => None,
         }
     }
 
     /// Whether a group is pods of the pod network, and not external entities.
     fn is_pod(&self, group: u32) -> bool {
-        matches!(self.get(group).whose, Whose::Pods(sample, _) if !Parties::pod(self.context.snapshot, sample).external)
+        matches!(self.get(group).kind, GroupKind::Pods(sample, _) if !Parties::pod(self.context.snapshot, sample).external)
     }
 }
 
-// === impl Near ===
+// === impl IntervalCache ===
 
-impl Near {
+impl IntervalCache {
     fn interval_of(&mut self, address: IpAddr, cuts: &Cuts) -> u32 {
         if let Some((first, last, at)) = self.0
             && first <= address
@@ -381,8 +394,8 @@ impl Near {
     }
 }
 
-/// Whether nothing that a policy can ask tells two pods of a namespace apart, but for their address.
-fn are_alike(one: &Pod, other: &Pod) -> bool {
+/// Whether two pods of a namespace have the same attributes, except for their address.
+fn are_equivalent(one: &Pod, other: &Pod) -> bool {
     one.labels == other.labels
         && one.ports == other.ports
         && one.account == other.account

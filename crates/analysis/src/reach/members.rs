@@ -1,7 +1,7 @@
-//! Whom subjects and peers mean, as sets of groups: the model's own matching, asked once a group.
+//! Groups that subjects and peers select, by the model's own matching, once for each group.
 //!
-//! Few groups are asked about each set: those of the namespaces meant, and of those the ones with a label that the set
-//! wants. Whatever was looked up once is kept, so that rules with the same selector share it.
+//! Few groups are candidates for a set: those of its namespaces with a label that it requires. Results are cached, so that
+//! rules with the same selector share them.
 
 mod by_values;
 
@@ -16,90 +16,91 @@ use palisade_model::ranges::Ranges;
 use palisade_model::resolve::{self, GroupMember, Resolution, ResolvedPeer, ResolvedPeers, ResolvedSubject};
 
 use super::cuts::Cuts;
-use super::groups::{Groups, Table, Whose, number};
+use super::groups::{EndpointGroups, FastMap, GroupKind, number};
 use by_values::ByValues;
 
-/// Groups, as intervals of their numbers: sorted, none touching another.
+/// Groups as intervals of their indices: sorted, none adjacent to another.
 pub type Spans = Box<[(u32, u32)]>;
 
-/// The same, for all who look it up.
-pub type Shared = Rc<[(u32, u32)]>;
+/// Shared [`Spans`].
+pub type SharedSpans = Rc<[(u32, u32)]>;
 
-/// Whether it depends on the subject whom peers mean, and on what of it.
+/// How peers depend on the subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Relative {
-    /// It does not.
+pub enum NamespaceDependence {
+    /// They do not.
     No,
     /// On labels of its namespace.
     Labels,
-    /// On which its namespace is.
+    /// On its namespace.
     Own,
 }
 
-/// Steps to compare an address with a name.
-const NAMED: u64 = 100;
-/// Steps for a run of groups that is sorted.
-const SPAN: u64 = 20;
-/// Steps to ask a group whether it is in a set, and for each requirement of the set.
-const ASKED: u64 = 20;
-const REQUIREMENT: u64 = 15;
+/// Work to compare an address with a DNS name.
+const NAME_WORK: u64 = 100;
+/// Work to sort a span.
+const SPAN_WORK: u64 = 20;
+/// Work to match a group with a set.
+const MATCH_WORK: u64 = 20;
+/// Additional work of each requirement of the set.
+const REQUIREMENT_WORK: u64 = 15;
 
-/// Looks up sets, each once.
+/// Lookup of the groups of sets, with caches.
 #[derive(Debug)]
-pub struct Lookup<'g, 's> {
-    groups: &'g Groups<'s>,
+pub struct MembershipLookup<'g, 's> {
+    groups: &'g EndpointGroups<'s>,
     cuts: &'g Cuts,
-    /// What sets of pods came to; those of the subject's own namespace by that.
-    sets: Table<(&'s PodSet, Option<usize>), Shared>,
-    /// What sets came to that want the labels of the subject's namespace.
-    by_values: Table<&'s PodSet, ByValues<'s>>,
-    /// The namespaces that selectors find.
-    namespaces: Table<&'s Selector, Rc<[usize]>>,
-    /// Namespaces by a label.
-    labelled: Table<(&'s str, &'s str), Vec<usize>>,
-    blocks: Table<&'s Block, Shared>,
-    hosts: Table<&'s Selector, Shared>,
-    /// The members of groups as peers, by where they are kept, and the namespace they are relative to.
-    grouped: Table<(*const GroupMember, Option<usize>), Shared>,
-    /// Steps that looking took, not accounted for yet.
+    /// Groups of pod sets, by the subject's namespace where they are relative to it.
+    sets: FastMap<(&'s PodSet, Option<usize>), SharedSpans>,
+    /// Groups of pod sets that compare labels with the subject's namespace.
+    by_values: FastMap<&'s PodSet, ByValues<'s>>,
+    /// Namespaces that selectors match.
+    namespaces: FastMap<&'s Selector, Rc<[usize]>>,
+    /// Namespaces by label.
+    labelled: FastMap<(&'s str, &'s str), Vec<usize>>,
+    blocks: FastMap<&'s Block, SharedSpans>,
+    hosts: FastMap<&'s Selector, SharedSpans>,
+    /// Members of groups as peers, by the address of their list and the subject's namespace.
+    grouped: FastMap<(*const GroupMember, Option<usize>), SharedSpans>,
+    /// Work of lookups that is not charged yet.
     pub steps: u64,
-    /// For each namespace the first one that has the same labels, of those that anything relative asks for.
-    like: Vec<usize>,
+    /// For each namespace the first one with the same values of all labels that relative peers compare.
+    representative: Vec<usize>,
 }
 
-// === impl Lookup ===
+// === impl MembershipLookup ===
 
-impl<'g, 's> Lookup<'g, 's> {
-    /// Nothing is looked up yet.
-    pub fn new(groups: &'g Groups<'s>, cuts: &'g Cuts, resolution: &Resolution<'_>) -> Self {
-        let mut labelled: Table<(&str, &str), Vec<usize>> = Table::default();
+impl<'g, 's> MembershipLookup<'g, 's> {
+    /// Creates a lookup with empty caches.
+    pub fn new(groups: &'g EndpointGroups<'s>, cuts: &'g Cuts, resolution: &Resolution<'_>) -> Self {
+        let mut labelled: FastMap<(&str, &str), Vec<usize>> = FastMap::default();
         for (at, namespace) in groups.context.snapshot.namespaces().iter().enumerate() {
             for label in namespace.labels.iter() {
                 labelled.entry(label).or_default().push(at);
             }
         }
-        Lookup {
+        MembershipLookup {
             groups,
             cuts,
-            sets: Table::default(),
-            by_values: Table::default(),
-            namespaces: Table::default(),
+            sets: FastMap::default(),
+            by_values: FastMap::default(),
+            namespaces: FastMap::default(),
             labelled,
-            blocks: Table::default(),
-            hosts: Table::default(),
-            grouped: Table::default(),
+            blocks: FastMap::default(),
+            hosts: FastMap::default(),
+            grouped: FastMap::default(),
             steps: 0,
-            like: by_values::like(groups.context.snapshot, resolution),
+            representative: by_values::representative(groups.context.snapshot, resolution),
         }
     }
 
-    /// The first namespace that rules about labels do not tell from this one.
-    pub fn like(&self, namespace: usize) -> usize {
-        self.like[namespace]
+    /// Returns the first namespace that relative peers do not distinguish from this one.
+    pub fn representative(&self, namespace: usize) -> usize {
+        self.representative[namespace]
     }
 
     /// Returns the groups that policies with these subjects apply to.
-    pub fn subjects(&mut self, subjects: &'s [Subject]) -> Shared {
+    pub fn subjects(&mut self, subjects: &'s [Subject]) -> SharedSpans {
         let mut found = Vec::new();
         for subject in resolve::subjects(subjects, &self.groups.context.snapshot) {
             match subject {
@@ -111,11 +112,11 @@ impl<'g, 's> Lookup<'g, 's> {
                 ResolvedSubject::Service(_) => {}
             }
         }
-        self.together(&found)
+        self.union_of(&found)
     }
 
     /// Returns the groups that peers select, seen from a subject's namespace.
-    pub fn peers(&mut self, peers: &ResolvedPeers<'s>, relative_to: Option<usize>) -> Shared {
+    pub fn peers(&mut self, peers: &ResolvedPeers<'s>, relative_to: Option<usize>) -> SharedSpans {
         let ResolvedPeers::Of(peers) = peers else {
             return Rc::new([(0, number(self.groups.len()).saturating_sub(1))]);
         };
@@ -123,17 +124,17 @@ impl<'g, 's> Lookup<'g, 's> {
         for peer in peers {
             self.peer(*peer, relative_to, &mut found);
         }
-        self.together(&found)
+        self.union_of(&found)
     }
 
-    fn peer(&mut self, peer: ResolvedPeer<'s>, relative_to: Option<usize>, found: &mut Vec<Shared>) {
+    fn peer(&mut self, peer: ResolvedPeer<'s>, relative_to: Option<usize>, found: &mut Vec<SharedSpans>) {
         let snapshot = self.groups.context.snapshot;
         match peer {
             ResolvedPeer::Pods(set) => found.push(self.pods(set, relative_to)),
             ResolvedPeer::Addresses(blocks) => found.extend(blocks.iter().map(|block| self.block(block))),
             ResolvedPeer::Nodes(selector) => found.push(self.hosts(selector)),
             ResolvedPeer::Names(names) => {
-                self.steps += NAMED * (snapshot.named_addresses().count() * names.len()) as u64;
+                self.steps += NAME_WORK * (snapshot.named_addresses().count() * names.len()) as u64;
                 let named = snapshot.named_addresses().filter(|at| snapshot.is_named(*at, names));
                 for address in named.filter(|at| Family::of(*at) == self.groups.family) {
                     let interval = number(self.cuts.interval_of(address));
@@ -151,7 +152,7 @@ impl<'g, 's> Lookup<'g, 's> {
                 for member in members {
                     self.peer(member.into(), relative_to, &mut own);
                 }
-                let own = self.together(&own);
+                let own = self.union_of(&own);
                 self.grouped.insert(key, Rc::clone(&own));
                 found.push(own);
             }
@@ -160,7 +161,7 @@ impl<'g, 's> Lookup<'g, 's> {
         }
     }
 
-    fn block(&mut self, block: &'s Block) -> Shared {
+    fn block(&mut self, block: &'s Block) -> SharedSpans {
         if let Some(known) = self.blocks.get(block) {
             return Rc::clone(known);
         }
@@ -169,7 +170,7 @@ impl<'g, 's> Lookup<'g, 's> {
             pieces.push(self.outside(first, last));
             pieces.extend(self.groups.in_blocks(first, last).map(|at| (at, at)));
         }
-        let found: Shared = spans(pieces).into();
+        let found: SharedSpans = spans(pieces).into();
         self.blocks.insert(block, Rc::clone(&found));
         found
     }
@@ -179,19 +180,19 @@ impl<'g, 's> Lookup<'g, 's> {
         (start + first, start + last)
     }
 
-    fn hosts(&mut self, selector: &'s Selector) -> Shared {
+    fn hosts(&mut self, selector: &'s Selector) -> SharedSpans {
         let groups = self.groups;
         Rc::clone(self.hosts.entry(selector).or_insert_with(|| labelled(groups, selector)))
     }
 
-    /// The groups of pods in a set.
-    fn pods(&mut self, set: &'s PodSet, relative_to: Option<usize>) -> Shared {
-        // Nobody to be relative to: no namespace is the same as none.
+    /// Returns the groups of pods in a set.
+    fn pods(&mut self, set: &'s PodSet, relative_to: Option<usize>) -> SharedSpans {
+        // Without a subject's namespace relative peers select nothing.
         let known = match (&set.namespaces, relative_to) {
             (Namespaces::SameLabels(_) | Namespaces::NotSameLabels(_), Some(namespace)) => {
                 return self.of_values(set, namespace);
             }
-            (namespaces, None) if depends_on(namespaces) != Relative::No => return Rc::new([]),
+            (namespaces, None) if depends_on(namespaces) != NamespaceDependence::No => return Rc::new([]),
             (Namespaces::Own, own) => (set, own),
             _ => (set, None),
         };
@@ -209,8 +210,8 @@ impl<'g, 's> Lookup<'g, 's> {
         found
     }
 
-    /// Looks up the groups of pods in a set. Only namespaces that are known are not looked up again.
-    fn look_up(&mut self, set: &PodSet, relative_to: Option<usize>) -> Shared {
+    /// Computes the groups of pods in a set, without the cache of sets.
+    fn look_up(&mut self, set: &PodSet, relative_to: Option<usize>) -> SharedSpans {
         let own = match (&set.namespaces, relative_to) {
             (Namespaces::Own, Some(own)) => Some(own),
             (Namespaces::Named(name), _) => self.namespace_named(name),
@@ -228,23 +229,23 @@ impl<'g, 's> Lookup<'g, 's> {
         }
     }
 
-    /// The groups of these namespaces that are in a set, seen from a namespace.
-    fn held(&mut self, set: &PodSet, namespaces: &[usize], relative_to: Option<usize>) -> Shared {
+    /// Returns the groups of these namespaces that are in a set, for a subject's namespace.
+    fn held(&mut self, set: &PodSet, namespaces: &[usize], relative_to: Option<usize>) -> SharedSpans {
         let mut asked = 0_u64;
         let candidates = self.candidates(set, namespaces).inspect(|_| asked += 1);
         let found = in_order(candidates.filter(|at| self.is_in(set, *at, relative_to)));
-        self.steps += asked * (ASKED + REQUIREMENT * set.pods.requirements().len() as u64);
-        self.steps += ASKED * namespaces.len() as u64;
+        self.steps += asked * (MATCH_WORK + REQUIREMENT_WORK * set.pods.requirements().len() as u64);
+        self.steps += MATCH_WORK * namespaces.len() as u64;
         found
     }
 
-    /// Whether a group of pods is in a set, seen from a namespace.
+    /// Whether a group of pods is in a set, for a subject's namespace.
     fn is_in(&self, set: &PodSet, at: u32, relative_to: Option<usize>) -> bool {
-        let sample = |at: u32| match self.groups.get(at).whose {
-            Whose::Pods(sample, _) => Some(sample),
+        let sample = |at: u32| match self.groups.get(at).kind {
+            GroupKind::Pods(sample, _) => Some(sample),
             _ => None,
         };
-        // Whoever the subject is, its namespace is all that is asked about it; and where nothing is relative, not even that.
+        // Sets depend on the subject's namespace at most: any pod of it represents the subject.
         let subject = relative_to.and_then(|own| self.groups.of_namespace(own).next()).unwrap_or(at);
         match (sample(at), sample(subject)) {
             (Some(pod), Some(subject)) => self.groups.context.holds(set, pod, Endpoint::Pod(subject)),
@@ -252,10 +253,10 @@ impl<'g, 's> Lookup<'g, 's> {
         }
     }
 
-    /// The groups of these namespaces, in order: only those with a label that the set wants, where it wants one.
+    /// Returns candidate groups of these namespaces, in order: only those with the label that the set requires, if any.
     fn candidates<'l>(&'l self, set: &'l PodSet, namespaces: &'l [usize]) -> impl Iterator<Item = u32> + 'l {
         let labelled = set.pods.required_label().map(|label| self.groups.labelled(label));
-        // Where few have the label, it is quicker to ask each whether it is in one of the namespaces.
+        // Where few have the label, matching each is faster than scanning the namespaces.
         let few = labelled.filter(|labelled| labelled.len() < namespaces.len());
         let namespaces = if few.is_some() { &[] } else { namespaces };
         let in_namespaces = namespaces.iter().flat_map(move |at| {
@@ -273,7 +274,7 @@ impl<'g, 's> Lookup<'g, 's> {
         few.unwrap_or_default().iter().copied().chain(in_namespaces)
     }
 
-    /// The namespaces that a selector finds, in order.
+    /// Returns the namespaces that a selector matches, in order.
     fn matching(&mut self, selector: &Selector) -> Rc<[usize]> {
         let namespaces = self.groups.context.snapshot.namespaces();
         let matches = |at: &usize| selector.matches(&namespaces[*at].labels);
@@ -281,17 +282,18 @@ impl<'g, 's> Lookup<'g, 's> {
             Some(label) => self.labelled.get(&label).into_iter().flatten().copied().filter(matches).collect(),
             None => (0..namespaces.len()).filter(matches).collect(),
         };
-        self.steps += namespaces.len() as u64 * (ASKED + REQUIREMENT * selector.requirements().len() as u64);
+        self.steps +=
+            namespaces.len() as u64 * (MATCH_WORK + REQUIREMENT_WORK * selector.requirements().len() as u64);
         found
     }
 
-    /// Everybody who is in any of these.
-    fn together(&mut self, sets: &[Shared]) -> Shared {
+    /// Returns the union of these sets.
+    fn union_of(&mut self, sets: &[SharedSpans]) -> SharedSpans {
         match sets {
             [] => Rc::new([]),
             [only] => Rc::clone(only),
             several => {
-                self.steps += SPAN * several.iter().map(|set| set.len() as u64).sum::<u64>();
+                self.steps += SPAN_WORK * several.iter().map(|set| set.len() as u64).sum::<u64>();
                 spans(several.iter().flat_map(|set| set.iter().copied()).collect()).into()
             }
         }
@@ -304,8 +306,8 @@ impl<'g, 's> Lookup<'g, 's> {
 }
 
 /// Returns what of the subject the peers of a rule depend on.
-pub fn relative(peers: &ResolvedPeers<'_>) -> Relative {
-    let mut relative = Relative::No;
+pub fn relative(peers: &ResolvedPeers<'_>) -> NamespaceDependence {
+    let mut relative = NamespaceDependence::No;
     peers.for_each(|peer| {
         if let ResolvedPeer::Pods(set) = peer {
             relative = relative.max(depends_on(&set.namespaces));
@@ -314,25 +316,25 @@ pub fn relative(peers: &ResolvedPeers<'_>) -> Relative {
     relative
 }
 
-/// The groups of nodes with these labels.
-fn labelled(groups: &Groups<'_>, selector: &Selector) -> Shared {
-    let is_labelled = |at: &u32| match groups.get(*at).whose {
-        Whose::Host(Some(node)) => selector.matches(&groups.context.snapshot.nodes()[node].labels),
+/// Returns the groups of nodes that a selector matches.
+fn labelled(groups: &EndpointGroups<'_>, selector: &Selector) -> SharedSpans {
+    let is_labelled = |at: &u32| match groups.get(*at).kind {
+        GroupKind::Host(Some(node)) => selector.matches(&groups.context.snapshot.nodes()[node].labels),
         _ => false,
     };
     in_order(groups.hosts().filter(is_labelled))
 }
 
-fn depends_on(namespaces: &Namespaces) -> Relative {
+fn depends_on(namespaces: &Namespaces) -> NamespaceDependence {
     match namespaces {
-        Namespaces::Named(_) | Namespaces::Matching(_) => Relative::No,
-        Namespaces::SameLabels(_) | Namespaces::NotSameLabels(_) => Relative::Labels,
-        Namespaces::Own => Relative::Own,
+        Namespaces::Named(_) | Namespaces::Matching(_) => NamespaceDependence::No,
+        Namespaces::SameLabels(_) | Namespaces::NotSameLabels(_) => NamespaceDependence::Labels,
+        Namespaces::Own => NamespaceDependence::Own,
     }
 }
 
-/// Groups in their order, put together.
-fn in_order(groups: impl Iterator<Item = u32>) -> Shared {
+/// Merges sorted groups into spans.
+fn in_order(groups: impl Iterator<Item = u32>) -> SharedSpans {
     let mut merged: Vec<(u32, u32)> = Vec::new();
     for at in groups {
         match merged.last_mut() {
@@ -343,11 +345,11 @@ fn in_order(groups: impl Iterator<Item = u32>) -> Shared {
     merged.into()
 }
 
-fn in_any_order(groups: impl Iterator<Item = u32>) -> Shared {
+fn in_any_order(groups: impl Iterator<Item = u32>) -> SharedSpans {
     spans(groups.map(|at| (at, at)).collect()).into()
 }
 
-/// Intervals in any order, put together.
+/// Sorts and merges intervals into spans.
 pub fn spans(mut pieces: Vec<(u32, u32)>) -> Spans {
     pieces.sort_unstable();
     let mut merged: Vec<(u32, u32)> = Vec::with_capacity(pieces.len());

@@ -1,24 +1,24 @@
-//! Who reaches whom, exactly and for all traffic at once, without asking about a single connection.
+//! Reachability for all traffic between all endpoints, exactly and without enumerating connections.
 //!
 //! ```text
 //!   pods, hosts, addresses ──► groups ──► programs ──► classes ──► rows
-//!                              (labels    (the rules   (no rule     (what a program says
-//!                               asked)     that apply)  tells apart) about every class)
+//!                              (selected   (rules that  (equivalent  (verdicts of a program
+//!                               labels)     apply)       endpoints)   for every class)
 //! ```
 //!
-//! The pipeline of `palisade_model::evaluate` is run once for each program and each combination of its rules that some
-//! class is named by, on sets of traffic instead of one connection. Pairs of pods are never looked at: what two pods may
-//! do is two rows and one remembered operation. The plain evaluator is the judge: `tests/reach.rs`.
+//! The pipeline of `palisade_model` is run once for each program and each combination of its rules that matches some class,
+//! on sets of traffic instead of one connection. Pairs of pods are never enumerated: traffic between two pods is two rows
+//! and one cached operation. The plain evaluator is the judge: `tests/reach.rs`.
 //!
-//! What this does not know is what concerns two endpoints because they are near: a pod and itself, a pod and its own
-//! node. [`Reach::between`] does, for two of them. Neighbour discovery, which no policy is about, is what rules say about
-//! such ICMP: no connection between two endpoints is meant by it.
+//! Classes do not cover exemptions of two endpoints that are related: a pod and itself, a pod and its own node.
+//! [`Reach::between`] does. Neighbour discovery, which policies never apply to, counts as any ICMP here: it is no
+//! connection.
 
 pub mod cells;
 mod classes;
+pub mod combinations;
 pub mod connections;
 pub mod cuts;
-pub mod decisions;
 mod groups;
 mod matrix;
 mod members;
@@ -43,62 +43,62 @@ use cells::{CellId, Cells};
 pub(crate) use classes::mark;
 use classes::{classify, of_classes};
 use cuts::Cuts;
-use groups::{DestinationId, Groups, Table, Whose, number};
+use groups::{DestinationId, EndpointGroups, FastMap, GroupKind, number};
 pub use matrix::Matrix;
-use members::{Lookup, Spans};
+use members::{MembershipLookup, Spans};
 pub use palisade_model::resolve::RuleAt;
-use programs::{Held, Program, Programs};
-use rows::Runner;
-pub use rows::{Decider, Row};
+use programs::{ProgramRule, Programs, RuleProgram};
+use rows::RowRunner;
+pub use rows::{ClassRow, Decider};
 pub(crate) use sample::first_address;
 use traffics::{TrafficId, Traffics};
 
-/// Endpoints that no rule tells apart, and that no rule applies to differently.
+/// Endpoints that no rule distinguishes, as peers or as subjects.
 #[derive(Debug, Clone, Copy)]
-pub struct Class {
-    /// A group of it that stands for all.
+pub struct EndpointClass {
+    /// A group that represents the class.
     group: u32,
-    /// The programs of it, by direction.
+    /// Its programs, by direction.
     programs: [u32; 2],
 }
 
-/// Steps to look up a port's name among those of a destination, and to remember what it stands for.
-const CARRIED: u64 = 300;
-/// Steps to ask whether a rule would be about somebody who is not there.
-const SUPPOSED: u64 = 40;
+/// Work to resolve the named ports of a rule at a destination.
+const TRAFFIC_LOOKUP_WORK: u64 = 300;
+/// Work to check whether a rule of a program matches a peer.
+const RULE_CHECK_WORK: u64 = 40;
 
-/// All pairs of endpoints of one family of addresses.
+/// Reachability between all endpoints, over one address family.
 #[derive(Debug)]
 pub struct Reach<'s> {
-    groups: Groups<'s>,
-    classes: Vec<Class>,
-    /// For each group its class.
+    groups: EndpointGroups<'s>,
+    classes: Vec<EndpointClass>,
+    /// Class of each group.
     class_of: Vec<u32>,
-    /// The classes of outside addresses, one for each interval in order.
+    /// Classes of outside addresses, one for each interval in order.
     outside: Range<u32>,
-    programs: [Vec<Program>; 2],
-    rows: [Vec<Row>; 2],
-    /// Peer sets as intervals of classes.
+    programs: [Vec<RuleProgram>; 2],
+    rows: [Vec<ClassRow>; 2],
+    /// Peer sets as intervals of classes, by [`programs::PeerSetId`].
     peers: Vec<Spans>,
     destinations: Vec<DestinationId>,
 }
 
-/// Who decided about a part of the traffic between two endpoints, on one side.
+/// Decision about a part of the traffic between two endpoints, on one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reason {
-    /// Who decided: the rule, if it is one, by its place.
+pub struct SideReason {
+    /// What decided; a rule by its index in the program.
     pub decider: Decider,
-    /// That rule.
+    /// The deciding rule, if it is one.
     pub rule: Option<RuleAt>,
-    /// About what.
+    /// Traffic that it decides.
     pub about: TrafficId,
 }
 
 // === impl Reach ===
 
 impl<'s> Reach<'s> {
-    /// Works it out. Whoever compares several shares the cuts and the cells, and their work: three quarters of what is
-    /// left may be used up here, the rest is for those who ask. What is too much is not known ([`is_known`](Reach::is_known)).
+    /// Computes reachability. Instances that are compared share cuts and cells. May use three quarters of the remaining work;
+    /// the rest is for queries. Rows beyond that are unknown ([`is_known`](Reach::is_known)).
     pub fn new(
         snapshot: &'s Snapshot,
         options: &Options,
@@ -108,9 +108,10 @@ impl<'s> Reach<'s> {
     ) -> Self {
         let kept = cells.work().share(4);
         let context = Context { snapshot, options: *options };
-        let groups = Groups::new(context, family, cuts);
+        let groups = EndpointGroups::new(context, family, cuts);
         let resolution = Resolution::new(snapshot);
-        let programs = Programs::new(&groups, Lookup::new(&groups, cuts, &resolution), &resolution, cells);
+        let programs =
+            Programs::new(&groups, MembershipLookup::new(&groups, cuts, &resolution), &resolution, cells);
         let (classes, class_of) = classify(&groups, &programs);
         let starts: Vec<u32> = classes.iter().map(|class| class.group).collect();
         let outside = number(starts.partition_point(|group| *group < groups.outside().start));
@@ -140,9 +141,9 @@ impl<'s> Reach<'s> {
         reach
     }
 
-    fn with_runner<T>(&self, cells: &mut Cells, run: impl FnOnce(&mut Runner<'_>, &Self) -> T) -> T {
-        let known: RefCell<Table<(RuleAt, DestinationId), TrafficId>> = RefCell::default();
-        let carried = |held: &Held, destination: DestinationId, traffics: &mut Traffics| {
+    fn with_runner<T>(&self, cells: &mut Cells, run: impl FnOnce(&mut RowRunner<'_>, &Self) -> T) -> T {
+        let known: RefCell<FastMap<(RuleAt, DestinationId), TrafficId>> = RefCell::default();
+        let carried = |held: &ProgramRule, destination: DestinationId, traffics: &mut Traffics| {
             if let Some(known) = known.borrow().get(&(held.at, destination)) {
                 return *known;
             }
@@ -152,77 +153,77 @@ impl<'s> Reach<'s> {
                 TrafficMatches::Any => 1,
                 TrafficMatches::Of(matches) => matches.len(),
             };
-            traffics.work.take(CARRIED * (matches * (meant.ports.len() + 1)) as u64);
+            traffics.work.take(TRAFFIC_LOOKUP_WORK * (matches * (meant.ports.len() + 1)) as u64);
             let carried = programs::carried(&rule.traffic, meant, traffics);
             known.borrow_mut().insert((held.at, destination), carried);
             carried
         };
         let mut runner =
-            Runner { cells, peers: &self.peers, destinations: &self.destinations, carried: &carried };
+            RowRunner { cells, peers: &self.peers, destinations: &self.destinations, carried: &carried };
         run(&mut runner, self)
     }
 
-    /// The cluster.
+    /// Returns the cluster.
     pub fn snapshot(&self) -> &'s Snapshot {
         self.groups.context.snapshot
     }
 
-    /// Which family of addresses this is about.
+    /// Returns the address family.
     pub fn family(&self) -> Family {
         self.groups.family
     }
 
-    /// How many classes there are.
+    /// Returns the number of classes.
     pub fn len(&self) -> u32 {
         number(self.classes.len())
     }
 
-    /// Whether there are none; there is always an outside.
+    /// Whether there are no classes, which never happens: there is always an outside.
     pub fn is_empty(&self) -> bool {
         self.classes.is_empty()
     }
 
-    /// The classes of outside addresses, one for each interval.
+    /// Returns the classes of outside addresses, one for each interval.
     pub fn outside(&self) -> Range<u32> {
         self.outside.clone()
     }
 
-    /// A pod's class; `None` when it has no address of this family, or is over.
+    /// Returns a pod's class; `None` when it has no address of this family, or has terminated.
     pub fn of_pod(&self, pod: usize) -> Option<u32> {
         self.groups.of_pod(pod).map(|group| self.class_of[group as usize])
     }
 
-    /// A node's class.
+    /// Returns a node's class.
     pub fn of_node(&self, node: usize) -> Option<u32> {
         self.groups.of_node(node).map(|group| self.class_of[group as usize])
     }
 
-    /// The class of an address that is nobody's.
+    /// Returns the class of an address outside of the cluster.
     pub fn of_address(&self, address: IpAddr, cuts: &Cuts) -> u32 {
         self.outside.start + number(cuts.interval_of(address))
     }
 
     /// Whether a class is pods of the pod network or external entities, not hosts or addresses.
     pub fn is_pods(&self, class: u32) -> bool {
-        matches!(self.groups.get(self.classes[class as usize].group).whose, Whose::Pods(..))
+        matches!(self.groups.get(self.classes[class as usize].group).kind, GroupKind::Pods(..))
     }
 
-    /// Whether anything is said about a class, in a direction: some rule applies to it, or some policy isolates it.
+    /// Whether some rule applies to a class in a direction, or some policy isolates it.
     pub fn is_subject(&self, direction: Direction, class: u32) -> bool {
         let program = self.classes[class as usize].programs[direction as usize];
         let program = &self.programs[direction as usize][program as usize];
         program.isolated || !program.rules.is_empty()
     }
 
-    /// The rules that apply to a class in a direction, in the order in which they are asked.
+    /// Returns the rules that apply to a class in a direction, in evaluation order.
     pub fn rules(&self, direction: Direction, class: u32) -> impl Iterator<Item = RuleAt> {
         let program = self.classes[class as usize].programs[direction as usize];
         self.programs[direction as usize][program as usize].rules.iter().map(|held| held.at)
     }
 
-    /// What the side of a class would say about somebody who is not there, given which rules would mean it. It has no port
-    /// that anybody could name.
-    pub fn supposed(
+    /// Returns the cell of a class's side for a peer that does not exist, given the rules whose peers would hold it. Such a
+    /// peer has no named ports.
+    pub fn side_for_potential_peer(
         &self,
         direction: Direction,
         class: u32,
@@ -231,22 +232,22 @@ impl<'s> Reach<'s> {
     ) -> CellId {
         let program = self.classes[class as usize].programs[direction as usize];
         let program = &self.programs[direction as usize][program as usize];
-        // Whom a rule happens to mean of those who are there says nothing about somebody else. What cannot be read denies all.
+        // Peer sets hold existing endpoints only. Rules with any peer match, and unparsable ones, which deny everything.
         let context = &self.groups.context;
         let anybody = |at: RuleAt| {
             let rule = &context.snapshot.policies()[at.policy].rules[at.rule];
             matches!(rule.peers, Peers::Any) || resolve::unknown(rule, &context.snapshot).is_some()
         };
-        cells.work().take(SUPPOSED * program.rules.len() as u64);
-        let meant = |held: &Held| anybody(held.at) || names(held.at);
+        cells.work().take(RULE_CHECK_WORK * program.rules.len() as u64);
+        let meant = |held: &ProgramRule| anybody(held.at) || names(held.at);
         let active: Vec<u32> =
             (0..).zip(&program.rules).filter(|(_, held)| meant(held)).map(|(at, _)| at).collect();
         self.with_runner(cells, |runner, _| runner.cell(program, &active, DestinationId(0)))
     }
 
-    /// The policies that isolate a class in a direction, by their places.
+    /// Returns the indices of the policies that isolate a class in a direction.
     pub fn isolated_by(&self, direction: Direction, class: u32) -> Vec<usize> {
-        let Whose::Pods(sample, _) = self.groups.get(self.classes[class as usize].group).whose else {
+        let GroupKind::Pods(sample, _) = self.groups.get(self.classes[class as usize].group).kind else {
             return Vec::new();
         };
         let (context, snapshot) = (&self.groups.context, self.snapshot());
@@ -259,51 +260,51 @@ impl<'s> Reach<'s> {
         (0..snapshot.policies().len()).filter(isolates).collect()
     }
 
-    /// What the side of one class says about another, in a direction.
+    /// Returns the cell of one class's side for another, in a direction.
     pub fn side(&self, direction: Direction, class: u32, peer: u32) -> CellId {
         self.row(direction, class).at(peer)
     }
 
-    /// What the side of one class says about everybody.
-    pub fn row(&self, direction: Direction, class: u32) -> &Row {
+    /// Returns the cells of one class's side for all classes.
+    pub fn row(&self, direction: Direction, class: u32) -> &ClassRow {
         let program = self.classes[class as usize].programs[direction as usize];
         &self.rows[direction as usize][program as usize]
     }
 
-    /// Whether all that is said about a class is known, in both directions. What would have been too much work is not: then
-    /// it has no rules here, and its rows say nothing.
+    /// Whether the rows of a class are complete in both directions. Where a limit was reached, its program and its rows are
+    /// empty.
     pub fn is_known(&self, class: u32) -> bool {
         Direction::BOTH.into_iter().all(|direction| self.row(direction, class).is_known())
     }
 
-    /// Whether everything is known about everybody.
+    /// Whether the rows of all classes are complete.
     pub fn is_complete(&self) -> bool {
-        self.rows.iter().flatten().all(Row::is_known)
+        self.rows.iter().flatten().all(ClassRow::is_known)
     }
 
-    /// Whether all is known about a pod or a node, by each of its addresses.
+    /// Whether the rows of a pod or a node are complete, for each of its addresses.
     pub fn knows(&self, who: Who) -> bool {
         self.classes_of(who).all(|(class, _)| self.is_known(class))
     }
 
-    /// Which row a class has; classes with the same number say the same.
+    /// Returns the number of a class's row; classes with the same number have the same cells.
     pub fn row_number(&self, direction: Direction, class: u32) -> u32 {
         self.classes[class as usize].programs[direction as usize]
     }
 
-    /// All rows of a direction.
-    pub fn rows(&self, direction: Direction) -> &[Row] {
+    /// Returns all rows of a direction.
+    pub fn rows(&self, direction: Direction) -> &[ClassRow] {
         &self.rows[direction as usize]
     }
 
-    /// What becomes of traffic between two classes, as far as policies tell.
+    /// Returns the cell for traffic between two classes, by policies alone.
     pub fn cell(&self, source: u32, destination: u32, cells: &mut Cells) -> CellId {
         let egress = self.side(Direction::Egress, source, destination);
         let ingress = self.side(Direction::Ingress, destination, source);
         cells.both(egress, ingress)
     }
 
-    /// What becomes of traffic between two of the cluster's own, with what they are to each other.
+    /// Returns the cell for traffic between two pods or nodes, with the exemptions of related endpoints.
     pub fn between(&self, source: Who, destination: Who, cells: &mut Cells) -> Option<CellId> {
         let (from, to) = (self.class(source)?, self.class(destination)?);
         if self.is_itself(source, destination) {
@@ -315,7 +316,7 @@ impl<'s> Reach<'s> {
         })
     }
 
-    /// The class of a pod or a node.
+    /// Returns the class of a pod or a node.
     pub fn class(&self, who: Who) -> Option<u32> {
         match who {
             Who::Pod(pod) => self.of_pod(pod),
@@ -324,7 +325,7 @@ impl<'s> Reach<'s> {
         }
     }
 
-    /// Everything that a pod or a node is in this family: its class, and the address by which it is that.
+    /// Returns the classes of a pod or a node in this family, with the address of each.
     pub fn classes_of(&self, who: Who) -> impl Iterator<Item = (u32, Option<IpAddr>)> + use<'_> {
         let addresses: &[IpAddr] = match who {
             Who::Pod(pod) => &self.snapshot().pods()[pod].addresses,
@@ -332,12 +333,12 @@ impl<'s> Reach<'s> {
             Who::Outside => &[],
         };
         let own = addresses.iter().copied().find(|address| Family::of(*address) == self.family());
-        let further = self.groups.further(who).iter();
-        let further = further.map(|(group, address)| (self.class_of[*group as usize], Some(*address)));
-        self.class(who).map(|class| (class, own)).into_iter().chain(further)
+        let additional = self.groups.additional(who).iter();
+        let additional = additional.map(|(group, address)| (self.class_of[*group as usize], Some(*address)));
+        self.class(who).map(|class| (class, own)).into_iter().chain(additional)
     }
 
-    /// Whether the two are one: nobody can be cut off from itself.
+    /// Whether the two are one endpoint, whose traffic policies never deny.
     pub fn is_itself(&self, source: Who, destination: Who) -> bool {
         let context = &self.groups.context;
         if context.options.self_traffic != SelfTraffic::Allow {
@@ -362,13 +363,13 @@ impl<'s> Reach<'s> {
         }
     }
 
-    /// Who decides about which traffic between two classes, on the side of one of them.
-    pub fn reasons(&self, direction: Direction, class: u32, peer: u32, cells: &mut Cells) -> Vec<Reason> {
+    /// Returns the decisions about traffic between two classes, on the side of the first.
+    pub fn reasons(&self, direction: Direction, class: u32, peer: u32, cells: &mut Cells) -> Vec<SideReason> {
         let program = self.classes[class as usize].programs[direction as usize];
         let program = &self.programs[direction as usize][program as usize];
         let destination = self.destinations[peer as usize];
         let mut reasons = Vec::new();
-        cells.work().take(SUPPOSED * program.rules.len() as u64);
+        cells.work().take(RULE_CHECK_WORK * program.rules.len() as u64);
         self.with_runner(cells, |runner, _| {
             let active = runner.active(program, peer);
             runner.run(program, &active, destination, |decider, about| {
@@ -376,7 +377,7 @@ impl<'s> Reach<'s> {
                     Decider::Rule(at, _) => Some(program.rules[at].at),
                     _ => None,
                 };
-                reasons.push(Reason { decider, rule, about });
+                reasons.push(SideReason { decider, rule, about });
             });
         });
         reasons

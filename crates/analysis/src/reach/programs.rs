@@ -1,8 +1,7 @@
-//! The pipeline of each group of endpoints, reduced to the rules that apply to it: what [`palisade_model::evaluate`]
-//! does for one connection, laid out for all of them.
+//! Programs: the rules of the pipeline that apply to a group of endpoints, in evaluation order.
 //!
-//! Groups with the same rules share a program. Where a rule speaks of the subject's own namespace, or of a port by the
-//! name it has at the destination, what it comes to is looked up here, so that a program is about sets and numbers only.
+//! Groups with the same rules share a program. Peers relative to the subject's namespace, and named ports at the
+//! destination, are resolved here, so that a program consists of sets and numbers only.
 
 mod collect;
 
@@ -12,114 +11,113 @@ use palisade_model::resolve::{Resolution, ResolvedRule, RuleAt};
 use palisade_model::traffic_set::TrafficSet;
 
 use super::cells::Cells;
-use super::groups::{Destination, DestinationId, Groups, Table, number};
-use super::members::{Lookup, Relative, Shared, Spans, relative};
+use super::groups::{Destination, DestinationId, EndpointGroups, FastMap, number};
+use super::members::{MembershipLookup, NamespaceDependence, SharedSpans, Spans, relative};
 use super::traffics::{TrafficId, Traffics};
 
-/// What holds for some endpoints in one direction.
+/// Rules that apply to some endpoints in one direction.
 #[derive(Debug)]
-pub struct Program {
+pub struct RuleProgram {
     /// The rules of all stages, in order: tiers, NetworkPolicy, baseline.
-    pub rules: Vec<Held>,
-    /// How many of them stand in tiers before the NetworkPolicy stage.
+    pub rules: Vec<ProgramRule>,
+    /// Number of rules in the tiers before the NetworkPolicy stage.
     pub tiers: usize,
-    /// How many stand in tiers or in the NetworkPolicy stage.
+    /// Number of rules before the baseline: in tiers or in the NetworkPolicy stage.
     pub union: usize,
     /// Whether some policy isolates these endpoints.
     pub isolated: bool,
-    /// Whether it is complete. One that would have been too much work has no rules, and nothing is known about what it
-    /// says.
+    /// Whether it is complete. Where a limit was reached it has no rules, and its rows are unknown.
     pub known: bool,
 }
 
-/// Steps to look up a rule of a program and to keep it: 40 bytes each, so that it is memory that runs out first.
-const HELD: u64 = 400;
-/// Steps to hand a rule to a group.
-const HANDED: u64 = 80;
+/// Work to resolve and keep a rule of a program: 40 bytes each, so that memory is the limit.
+const RULE_WORK: u64 = 400;
+/// Work to assign a run of rules to a group.
+const ASSIGNMENT_WORK: u64 = 80;
 
 /// A rule of a program.
 #[derive(Debug, Clone, Copy)]
-pub struct Held {
-    /// Which rule.
+pub struct ProgramRule {
+    /// The rule in its policy.
     pub at: RuleAt,
-    /// What it does with what it matches.
+    /// Effect on traffic that it matches.
     pub effect: Effect,
-    /// Whom it means at the other end.
+    /// Peers that it matches.
     pub peers: PeerSetId,
-    /// What it is about.
-    pub carried: Carried,
-    /// The number of intervals of that, as far as it is known; at most 65,535 are counted.
+    /// Traffic that it matches.
+    pub carried: RuleTraffic,
+    /// Number of intervals of its traffic, as far as known; at most 65,535.
     pub intervals: u16,
 }
 
 /// The traffic of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Carried {
-    /// The same wherever it goes.
+pub enum RuleTraffic {
+    /// Traffic that is the same for every destination.
     Always(TrafficId),
-    /// It depends on the destination.
+    /// Traffic that depends on the destination.
     ByDestination,
 }
 
-/// A set of groups that rules name as peers.
+/// Index of a set of groups that rules have as peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerSetId(pub u32);
 
-/// All programs, and which groups have which.
+/// All programs, and the program of each group.
 #[derive(Debug)]
 pub struct Programs {
-    /// Each once, by direction.
-    pub list: [Vec<Program>; 2],
-    /// For each direction and group its program. Outside addresses have the first, which says nothing.
+    /// Distinct programs by direction.
+    pub list: [Vec<RuleProgram>; 2],
+    /// Program of each group, by direction. Outside addresses have the first, which is empty.
     pub of_group: [Vec<u32>; 2],
-    /// What peers come to.
+    /// Groups of each peer set.
     pub peer_sets: Vec<Spans>,
 }
 
-/// The rules of one group and direction, as they are collected.
+/// Rules of one group and direction, as collected. Equal ones become one program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-struct Collected {
-    /// Rules that follow each other, first and behind the last: a policy's are often all of them.
+struct GroupRules {
+    /// Runs of consecutive rules, first and one behind the last: often a whole policy.
     rules: Vec<(u32, u32)>,
     tiers: usize,
     union: usize,
     isolated: bool,
-    /// The namespace, where some rule is relative to it.
+    /// The subject's namespace, where some peer is relative to it.
     relative_to: Option<usize>,
-    /// The destination, where some rule depends on it.
+    /// The destination, where some rule's traffic depends on it.
     destination: Option<DestinationId>,
 }
 
-/// What a rule depends on beside the rule itself.
-struct Facts {
-    relative: Relative,
+/// What a rule depends on besides itself.
+struct RuleDependencies {
+    relative: NamespaceDependence,
     by_destination: bool,
 }
 
-/// Where programs are put together.
-struct Builder<'b, 'g, 's> {
-    groups: &'g Groups<'s>,
-    lookup: Lookup<'g, 's>,
+/// Construction of programs.
+struct ProgramBuilder<'b, 'g, 's> {
+    groups: &'g EndpointGroups<'s>,
+    lookup: MembershipLookup<'g, 's>,
     cells: &'b mut Cells,
     resolution: &'b Resolution<'s>,
-    /// Of each rule of the resolution.
-    facts: Vec<Facts>,
-    /// Whom subjects mean, by where they are kept.
-    meant: Table<*const Subject, Shared>,
-    collected: [Vec<Collected>; 2],
-    /// Whether sorting rules by whom they apply to was too much work: then nothing is known about anybody.
-    unsorted: bool,
-    peer_ids: Table<Shared, PeerSetId>,
+    /// Dependencies of each rule of the resolution.
+    facts: Vec<RuleDependencies>,
+    /// Groups of subjects, by the address of their shared list.
+    meant: FastMap<*const Subject, SharedSpans>,
+    collected: [Vec<GroupRules>; 2],
+    /// Whether the work was used up while rules were assigned: then all programs are unknown.
+    out_of_budget: bool,
+    peer_ids: FastMap<SharedSpans, PeerSetId>,
     peer_sets: Vec<Spans>,
-    /// What a rule's peers came to, by the namespace if they are relative to it.
-    peers_of: Table<(u32, Option<usize>), PeerSetId>,
-    /// What a rule is about, by the destination if it depends on that.
-    carried_of: Table<(u32, Option<DestinationId>), TrafficId>,
+    /// Peer set of a rule, by the subject's namespace if it is relative to it.
+    peers_of: FastMap<(u32, Option<usize>), PeerSetId>,
+    /// Traffic of a rule, by the destination if it depends on it.
+    carried_of: FastMap<(u32, Option<DestinationId>), TrafficId>,
 }
 
-// === impl Program ===
+// === impl RuleProgram ===
 
-impl Program {
+impl RuleProgram {
     /// Returns the rules among these, which are sorted, by stage.
     pub fn stages(
         &self,
@@ -140,17 +138,17 @@ impl Program {
         }
     }
 
-    /// A program that would have been too much work.
+    /// Creates a program that was not computed because of a limit.
     fn unknown() -> Self {
-        Program { rules: Vec::new(), tiers: 0, union: 0, isolated: false, known: false }
+        RuleProgram { rules: Vec::new(), tiers: 0, union: 0, isolated: false, known: false }
     }
 }
 
-// === impl Collected ===
+// === impl GroupRules ===
 
-impl Collected {
-    /// Whether no rule is about the group and no policy isolates it.
-    fn says_nothing(&self) -> bool {
+impl GroupRules {
+    /// Whether no rule applies to the group and no policy isolates it.
+    fn is_empty_program(&self) -> bool {
         self.rules.is_empty() && !self.isolated
     }
 }
@@ -158,41 +156,41 @@ impl Collected {
 // === impl Programs ===
 
 impl Programs {
-    /// Of every group of endpoints.
+    /// Computes the programs of all groups.
     pub fn new<'g, 's>(
-        groups: &'g Groups<'s>,
-        lookup: Lookup<'g, 's>,
+        groups: &'g EndpointGroups<'s>,
+        lookup: MembershipLookup<'g, 's>,
         resolution: &Resolution<'s>,
         cells: &mut Cells,
     ) -> Self {
-        let mut builder = Builder::new(groups, lookup, resolution, cells);
+        let mut builder = ProgramBuilder::new(groups, lookup, resolution, cells);
         builder.collect();
         builder.finish()
     }
 }
 
-// === impl Builder ===
+// === impl ProgramBuilder ===
 
-impl<'b, 'g, 's> Builder<'b, 'g, 's> {
+impl<'b, 'g, 's> ProgramBuilder<'b, 'g, 's> {
     fn new(
-        groups: &'g Groups<'s>,
-        lookup: Lookup<'g, 's>,
+        groups: &'g EndpointGroups<'s>,
+        lookup: MembershipLookup<'g, 's>,
         resolution: &'b Resolution<'s>,
         cells: &'b mut Cells,
     ) -> Self {
-        Builder {
+        ProgramBuilder {
             groups,
             lookup,
             cells,
             resolution,
-            facts: resolution.rules().iter().map(|rule| Facts::of(&rule.rule)).collect(),
-            meant: Table::default(),
-            collected: [(); 2].map(|()| vec![Collected::default(); groups.len()]),
-            unsorted: false,
-            peer_ids: Table::default(),
+            facts: resolution.rules().iter().map(|rule| RuleDependencies::of(&rule.rule)).collect(),
+            meant: FastMap::default(),
+            collected: [(); 2].map(|()| vec![GroupRules::default(); groups.len()]),
+            out_of_budget: false,
+            peer_ids: FastMap::default(),
             peer_sets: Vec::new(),
-            peers_of: Table::default(),
-            carried_of: Table::default(),
+            peers_of: FastMap::default(),
+            carried_of: FastMap::default(),
         }
     }
 
@@ -202,13 +200,13 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
         for direction in Direction::BOTH {
             let at = direction as usize;
             let collected = std::mem::take(&mut self.collected[at]);
-            let mut known: Table<Collected, u32> = Table::default();
+            let mut known: FastMap<GroupRules, u32> = FastMap::default();
             let mut unknown: Option<u32> = None;
             for (group, mut collected) in (0..).zip(collected) {
                 let outside = self.groups.outside().contains(&group);
-                if (self.unsorted && !outside) || (self.is_spent() && !collected.says_nothing()) {
+                if (self.out_of_budget && !outside) || (self.is_spent() && !collected.is_empty_program()) {
                     let id = *unknown.get_or_insert_with(|| {
-                        list[at].push(Program::unknown());
+                        list[at].push(RuleProgram::unknown());
                         number(list[at].len()) - 1
                     });
                     of_group[at].push(id);
@@ -230,10 +228,10 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
         Programs { list, of_group, peer_sets: self.peer_sets }
     }
 
-    /// Adds what the rules want to know about the group.
-    fn complete(&self, collected: &mut Collected, group: u32, direction: Direction) {
+    /// Adds the namespace and the destination of the group, if its rules depend on them.
+    fn complete(&self, collected: &mut GroupRules, group: u32, direction: Direction) {
         collected.union += collected.tiers;
-        let (mut relative, mut by_destination) = (Relative::No, false);
+        let (mut relative, mut by_destination) = (NamespaceDependence::No, false);
         for (first, end) in &collected.rules {
             for facts in &self.facts[*first as usize..*end as usize] {
                 relative = relative.max(facts.relative);
@@ -242,42 +240,42 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
         }
         let namespace = self.groups.namespace(group);
         collected.relative_to = match relative {
-            Relative::No => None,
-            Relative::Labels => namespace.map(|namespace| self.lookup.like(namespace)),
-            Relative::Own => namespace,
+            NamespaceDependence::No => None,
+            NamespaceDependence::Labels => namespace.map(|namespace| self.lookup.representative(namespace)),
+            NamespaceDependence::Own => namespace,
         };
         if by_destination && direction == Direction::Ingress {
             collected.destination = Some(self.groups.get(group).destination);
         }
     }
 
-    fn program(&mut self, collected: &Collected) -> Program {
+    fn program(&mut self, collected: &GroupRules) -> RuleProgram {
         let count: u32 = collected.rules.iter().map(|(first, end)| end - first).sum();
-        // A larger program may be too much work before it is complete.
+        // A larger program may exceed the limit before it is complete.
         let mut rules = Vec::with_capacity(count.min(1024) as usize);
         for rule in collected.rules.iter().flat_map(|(first, end)| *first..*end) {
             if self.is_spent() {
-                return Program::unknown();
+                return RuleProgram::unknown();
             }
             rules.push(self.held(rule, collected));
-            self.cells.work().take(HELD);
+            self.cells.work().take(RULE_WORK);
         }
-        let Collected { tiers, union, isolated, .. } = *collected;
-        Program { rules, tiers, union, isolated, known: true }
+        let GroupRules { tiers, union, isolated, .. } = *collected;
+        RuleProgram { rules, tiers, union, isolated, known: true }
     }
 
-    /// Whether there is no more work to be done, with all that looking up took.
+    /// Charges the steps of lookups, and returns whether the work is used up.
     fn is_spent(&mut self) -> bool {
         let steps = std::mem::take(&mut self.lookup.steps);
         self.cells.work().take(steps);
         self.cells.work().is_spent()
     }
 
-    fn held(&mut self, id: u32, collected: &Collected) -> Held {
+    fn held(&mut self, id: u32, collected: &GroupRules) -> ProgramRule {
         let facts = &self.facts[id as usize];
         let resolved = self.resolution.rule(id);
         let (at, effect) = (resolved.at, resolved.rule.effect);
-        let relative_to = collected.relative_to.filter(|_| facts.relative != Relative::No);
+        let relative_to = collected.relative_to.filter(|_| facts.relative != NamespaceDependence::No);
         let destination = collected.destination.filter(|_| facts.by_destination);
         let by_destination = facts.by_destination;
         let peers = match self.peers_of.get(&(id, relative_to)) {
@@ -290,7 +288,7 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
             }
         };
         if by_destination && destination.is_none() {
-            return Held { at, effect, peers, carried: Carried::ByDestination, intervals: 1 };
+            return ProgramRule { at, effect, peers, carried: RuleTraffic::ByDestination, intervals: 1 };
         }
         let carried = match self.carried_of.get(&(id, destination)) {
             Some(known) => *known,
@@ -305,10 +303,10 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
         };
         let intervals = self.cells.traffics.set(carried).intervals().len();
         let intervals = u16::try_from(intervals).unwrap_or(u16::MAX);
-        Held { at, effect, peers, carried: Carried::Always(carried), intervals }
+        ProgramRule { at, effect, peers, carried: RuleTraffic::Always(carried), intervals }
     }
 
-    fn peer_set(&mut self, found: Shared) -> PeerSetId {
+    fn peer_set(&mut self, found: SharedSpans) -> PeerSetId {
         let fresh = PeerSetId(number(self.peer_sets.len()));
         *self.peer_ids.entry(found).or_insert_with_key(|found| {
             self.peer_sets.push(Spans::from(&**found));
@@ -317,15 +315,15 @@ impl<'b, 'g, 's> Builder<'b, 'g, 's> {
     }
 }
 
-// === impl Facts ===
+// === impl RuleDependencies ===
 
-impl Facts {
+impl RuleDependencies {
     fn of(rule: &ResolvedRule<'_>) -> Self {
         let by_destination = match rule.traffic {
             TrafficMatches::Any => false,
             TrafficMatches::Of(matches) => matches.iter().any(TrafficMatch::depends_on_receiver),
         };
-        Facts { relative: relative(&rule.peers), by_destination }
+        RuleDependencies { relative: relative(&rule.peers), by_destination }
     }
 }
 

@@ -1,9 +1,9 @@
-//! What a program says about everybody at the other end, as runs of classes that get the same.
+//! Rows: the cells of a program for all classes at the other end, as runs of equal cells.
 //!
-//! Peers are intervals of classes, so that one sweep over their ends meets every combination of rules that some class
-//! is named by, once; what a combination comes to is remembered.
+//! Peer sets are intervals of classes, so that one sweep over their boundaries visits every combination of rules that
+//! matches some class; the cell of a combination is cached.
 
-mod in_place;
+mod interval_ledger;
 mod sweep;
 mod undecided;
 
@@ -14,79 +14,79 @@ use palisade_model::traffic::Protocol;
 use super::cells::{Cell, CellId, Cells};
 use super::groups::DestinationId;
 use super::members::Spans;
-use super::programs::{Carried, Held, Program};
+use super::programs::{ProgramRule, RuleProgram, RuleTraffic};
 use super::traffics::{TrafficId, Traffics};
-use in_place::InPlace;
-use undecided::Undecided;
+use interval_ledger::IntervalLedger;
+use undecided::UndecidedTraffic;
 
-/// For every class, in runs: the first class of each run, and what all of it gets.
+/// Cells of one side for all classes, in runs: the first class of each run, and its cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct ClassRow {
     runs: Box<[(u32, CellId)]>,
     known: bool,
 }
 
-/// Steps to look up what a rule is about at a destination.
-const BY_DESTINATION: u64 = 150;
-/// Steps to ask a rule of a combination, beside what its traffic takes.
-const ASKED: u64 = 40;
-/// Combinations of rules with at most this many intervals of traffic are combined as interned sets: the same few come back
-/// in every row, and combining them is remembered.
-const FEW: usize = 16;
+/// Work to look up the traffic of a rule at a destination.
+const DESTINATION_LOOKUP_WORK: u64 = 150;
+/// Work of a rule of a combination, besides that for its traffic.
+const MATCH_WORK: u64 = 40;
+/// Combinations of rules with at most this many intervals of traffic are decided with interned sets: the same few recur in
+/// every row, and operations on them are cached.
+const MAX_INTERNED_INTERVALS: usize = 16;
 
-/// Who decided about some traffic.
+/// What decided about some traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Decider {
-    /// This rule of the program; what it does.
+    /// A rule, by its index in the program, and its action.
     Rule(usize, Action),
-    /// Nobody allowed it, and the endpoint is isolated.
+    /// No rule allowed it, and the endpoint is isolated.
     Isolation,
-    /// Nobody had anything to say: it is let through.
+    /// No rule matched it: allowed by default.
     Nobody,
 }
 
-/// What is needed to run programs.
-pub(super) struct Runner<'r> {
+/// Everything needed to run programs.
+pub(super) struct RowRunner<'r> {
     pub cells: &'r mut Cells,
     /// Peer sets as intervals of classes.
     pub peers: &'r [Spans],
-    /// For each class what rules ask about it as a destination.
+    /// Destination of each class.
     pub destinations: &'r [DestinationId],
-    /// What a rule is about, for a destination: by program rule.
-    pub carried: &'r dyn Fn(&Held, DestinationId, &mut Traffics) -> TrafficId,
+    /// Returns the traffic of a rule at a destination.
+    pub carried: &'r dyn Fn(&ProgramRule, DestinationId, &mut Traffics) -> TrafficId,
 }
 
-// === impl Row ===
+// === impl ClassRow ===
 
-impl Row {
-    /// What a class gets.
+impl ClassRow {
+    /// Returns the cell of a class.
     pub fn at(&self, class: u32) -> CellId {
         let after = self.runs.partition_point(|(first, _)| *first <= class);
         self.runs[after.saturating_sub(1)].1
     }
 
-    /// The runs: the first class, and what all up to the next run get.
+    /// Returns the runs: the first class, and the cell of all up to the next run.
     pub fn runs(&self) -> &[(u32, CellId)] {
         &self.runs
     }
 
-    /// Whether what it says is so. A row that would have been too much work says that nobody gets anything.
+    /// Whether it was computed. A row beyond the limit denies everything.
     pub fn is_known(&self) -> bool {
         self.known
     }
 
-    /// A row that would have been too much work.
+    /// Creates a row that was not computed because of a limit.
     fn unknown() -> Self {
-        Row { runs: [(0, CellId::NOTHING)].into(), known: false }
+        ClassRow { runs: [(0, CellId::NOTHING)].into(), known: false }
     }
 }
 
-// === impl Runner ===
+// === impl RowRunner ===
 
-impl Runner<'_> {
-    /// The rules of a program that are about a class.
-    pub fn active(&self, program: &Program, class: u32) -> Vec<u32> {
-        let names = |held: &Held| {
+impl RowRunner<'_> {
+    /// Returns the rules of a program that match a class, in order.
+    pub fn active(&self, program: &RuleProgram, class: u32) -> Vec<u32> {
+        let names = |held: &ProgramRule| {
             let spans = &self.peers[held.peers.0 as usize];
             let after = spans.partition_point(|(first, _)| *first <= class);
             after > 0 && class <= spans[after - 1].1
@@ -94,30 +94,30 @@ impl Runner<'_> {
         (0..).zip(&program.rules).filter(|(_, held)| names(held)).map(|(at, _)| at).collect()
     }
 
-    /// Runs the pipeline for all traffic at once: the rules that are about the peer, in order, to a destination.
-    pub fn cell(&mut self, program: &Program, active: &[u32], destination: DestinationId) -> CellId {
+    /// Runs the pipeline for all traffic to a destination, with the rules that match the peer.
+    pub fn cell(&mut self, program: &RuleProgram, active: &[u32], destination: DestinationId) -> CellId {
         let intervals = |rule: &u32| usize::from(program.rules[*rule as usize].intervals);
-        if active.iter().map(intervals).sum::<usize>() <= FEW {
+        if active.iter().map(intervals).sum::<usize>() <= MAX_INTERNED_INTERVALS {
             return self.run(program, active, destination, |_, _| {});
         }
-        self.cells.work().take(ASKED * (active.len() as u64 + 1));
-        let undecided = Undecided::new(self.cells.traffics.set(Traffics::ALL));
-        let mut ledger = InPlace::new(self, program, destination, undecided);
+        self.cells.work().take(MATCH_WORK * (active.len() as u64 + 1));
+        let undecided = UndecidedTraffic::new(self.cells.traffics.set(Traffics::ALL));
+        let mut ledger = IntervalLedger::new(self, program, destination, undecided);
         pipeline::decide(&mut ledger, program.stages(active));
         let (allow, reject) = ledger.finish();
         self.cells.intern(Cell { allow, reject })
     }
 
-    /// Runs the pipeline as [`cell`](Runner::cell) does, and reports which rule decided which traffic.
+    /// Runs the pipeline as [`cell`](RowRunner::cell) does, and reports which rule decided which traffic.
     pub fn run(
         &mut self,
-        program: &Program,
+        program: &RuleProgram,
         active: &[u32],
         destination: DestinationId,
         decided: impl FnMut(Decider, TrafficId),
     ) -> CellId {
-        self.cells.work().take(ASKED * (active.len() as u64 + 1));
-        let mut ledger = Interned {
+        self.cells.work().take(MATCH_WORK * (active.len() as u64 + 1));
+        let mut ledger = InternedLedger {
             runner: self,
             program,
             destination,
@@ -128,26 +128,26 @@ impl Runner<'_> {
             decided,
         };
         pipeline::decide(&mut ledger, program.stages(active));
-        let Interned { allow, reject, .. } = ledger;
+        let InternedLedger { allow, reject, .. } = ledger;
         self.cells.intern(Cell { allow, reject })
     }
 
     /// Returns the traffic of a rule, to a destination.
-    fn about(&mut self, held: &Held, destination: DestinationId) -> TrafficId {
+    fn about(&mut self, held: &ProgramRule, destination: DestinationId) -> TrafficId {
         match held.carried {
-            Carried::Always(traffic) => traffic,
-            Carried::ByDestination => {
-                self.cells.work().take(BY_DESTINATION);
+            RuleTraffic::Always(traffic) => traffic,
+            RuleTraffic::ByDestination => {
+                self.cells.work().take(DESTINATION_LOOKUP_WORK);
                 (self.carried)(held, destination, &mut self.cells.traffics)
             }
         }
     }
 }
 
-/// Traffic in interned sets: the same few come back in every row, and combining them is remembered.
-struct Interned<'l, 'r, F> {
-    runner: &'l mut Runner<'r>,
-    program: &'l Program,
+/// Ledger of interned sets: the same few recur in every row, and operations on them are cached.
+struct InternedLedger<'l, 'r, F> {
+    runner: &'l mut RowRunner<'r>,
+    program: &'l RuleProgram,
     destination: DestinationId,
     undecided: TrafficId,
     passed: TrafficId,
@@ -156,9 +156,9 @@ struct Interned<'l, 'r, F> {
     decided: F,
 }
 
-// === impl Interned ===
+// === impl InternedLedger ===
 
-impl<F: FnMut(Decider, TrafficId)> Interned<'_, '_, F> {
+impl<F: FnMut(Decider, TrafficId)> InternedLedger<'_, '_, F> {
     /// Returns the undecided traffic that a rule matches.
     fn hit(&mut self, rule: u32) -> TrafficId {
         let about = self.runner.about(&self.program.rules[rule as usize], self.destination);
@@ -166,7 +166,7 @@ impl<F: FnMut(Decider, TrafficId)> Interned<'_, '_, F> {
     }
 }
 
-impl<F: FnMut(Decider, TrafficId)> Ledger<u32> for Interned<'_, '_, F> {
+impl<F: FnMut(Decider, TrafficId)> Ledger<u32> for InternedLedger<'_, '_, F> {
     fn assign(&mut self, rule: u32, only: Only, action: Action) {
         let mut hit = self.hit(rule);
         let traffics = &mut self.runner.cells.traffics;

@@ -1,4 +1,4 @@
-//! Somebody who stands for a class, for answers that show one connection.
+//! Sample endpoints of classes, for example connections.
 
 use std::net::IpAddr;
 
@@ -6,42 +6,43 @@ use palisade_model::address::{Family, next};
 use palisade_model::flow::{Party, Who};
 
 use super::Reach;
+use super::combinations::example_outside_address;
 use super::cuts::Cuts;
-use super::decisions::somewhere;
-use super::groups::Whose;
+use super::groups::GroupKind;
 
-/// An address of a range, such as people would write: one that they know to be outside, or the second. Else the first that will do.
-/// Whoever says what will do refuses few: all of those may be looked at.
-pub(super) fn plain_address(
+/// Returns an address of a range for an example: the documentation address or the second, else the first that is accepted.
+/// All addresses that `accepts` refuses may be checked, so it should refuse few.
+pub(super) fn example_address(
     first: IpAddr,
     last: IpAddr,
-    will_do: impl Fn(&IpAddr) -> bool,
+    accepts: impl Fn(&IpAddr) -> bool,
 ) -> Option<IpAddr> {
-    let known = Some(somewhere(Family::of(first))).filter(|known| first <= *known && *known <= last);
+    let known =
+        Some(example_outside_address(Family::of(first))).filter(|known| first <= *known && *known <= last);
     let second = next(first).filter(|next| *next <= last);
-    let found = known.into_iter().chain(second).find(&will_do);
-    found.or_else(|| first_address(first, last, will_do))
+    let found = known.into_iter().chain(second).find(&accepts);
+    found.or_else(|| first_address(first, last, accepts))
 }
 
-/// The first address of a range that will do.
+/// Returns the first address of a range that is accepted.
 pub(crate) fn first_address(
     first: IpAddr,
     last: IpAddr,
-    will_do: impl Fn(&IpAddr) -> bool,
+    accepts: impl Fn(&IpAddr) -> bool,
 ) -> Option<IpAddr> {
     let mut all = std::iter::successors(Some(first), |address| next(*address).filter(|next| *next <= last));
-    all.find(will_do)
+    all.find(accepts)
 }
 
 impl Reach<'_> {
-    /// Somebody of a class; another than this one, if there is another.
+    /// Returns an endpoint of a class; another than `but`, if there is one.
     pub fn sample(&self, class: u32, but: Option<Party>, cuts: &Cuts) -> Party {
         let snapshot = self.snapshot();
         if self.outside.contains(&class) {
             let at = (class - self.outside.start) as usize;
             let (first, last) = cuts.interval(self.family(), at);
             let free = |address: &IpAddr| snapshot.who_has(*address) == Who::Outside;
-            let address = plain_address(first, last, free).unwrap_or(first);
+            let address = example_address(first, last, free).unwrap_or(first);
             return Party { who: Who::Outside, address: Some(address) };
         }
         let party = |who: Who, addresses: &[IpAddr]| {
@@ -49,12 +50,12 @@ impl Reach<'_> {
             Party { who, address: addresses.iter().find(own).copied() }
         };
         let pod = |at: usize| party(Who::Pod(at), &snapshot.pods()[at].addresses);
-        let first = match self.groups.get(self.classes[class as usize].group).whose {
-            Whose::Pods(sample, _) => Some(pod(sample)),
-            Whose::Host(Some(node)) => Some(party(Who::Node(node), &snapshot.nodes()[node].addresses)),
+        let first = match self.groups.get(self.classes[class as usize].group).kind {
+            GroupKind::Pods(sample, _) => Some(pod(sample)),
+            GroupKind::Host(Some(node)) => Some(party(Who::Node(node), &snapshot.nodes()[node].addresses)),
             _ => None,
         };
-        // One that is near may be let through whatever policies say.
+        // Traffic between related endpoints is allowed regardless of policies.
         let far = |party: &Party| {
             but.is_none_or(|but| {
                 but.who != party.who

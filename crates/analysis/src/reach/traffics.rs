@@ -5,10 +5,10 @@
 
 use palisade_model::traffic_set::{TrafficSet, TrafficSpace};
 
-use super::groups::Table;
+use super::groups::FastMap;
 use crate::work::Work;
 
-/// An interned set.
+/// Index of an interned set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TrafficId(pub u32);
 
@@ -17,43 +17,43 @@ pub struct TrafficId(pub u32);
 pub struct Traffics {
     space: TrafficSpace,
     sets: Vec<TrafficSet>,
-    ids: Table<TrafficSet, TrafficId>,
-    intersections: Remembered,
-    unions: Remembered,
-    differences: Remembered,
-    /// What may still be worked out, by everything that shares the sets.
+    ids: FastMap<TrafficSet, TrafficId>,
+    intersections: OperationCache,
+    unions: OperationCache,
+    differences: OperationCache,
+    /// Budget of work of everything that shares the sets.
     pub work: Work,
 }
 
-/// Steps of one operation beside those for each interval.
-const OPERATION: u64 = 100;
-/// Steps for each interval that is kept. It is memory that runs out first: 8 bytes each.
-const KEPT: u64 = 80;
+/// Work of one operation, besides that for each interval.
+const OPERATION_WORK: u64 = 100;
+/// Work of each interval that is kept: 8 bytes each, so that memory is the limit.
+const INTERVAL_WORK: u64 = 80;
 
-/// What came of pairs of sets.
-type Remembered = Table<(TrafficId, TrafficId), TrafficId>;
+/// Results of an operation on pairs of sets.
+type OperationCache = FastMap<(TrafficId, TrafficId), TrafficId>;
 
-/// More pairs than this are not remembered: they can be worked out again.
-const MOST_REMEMBERED: usize = 1 << 22;
+/// Maximum number of cached results of an operation; then the cache is cleared.
+const MAX_CACHED: usize = 1 << 22;
 
 // === impl Traffics ===
 
 impl Traffics {
-    /// Nothing.
+    /// The empty set.
     pub const EMPTY: TrafficId = TrafficId(0);
-    /// Everything.
+    /// The set of all traffic.
     pub const ALL: TrafficId = TrafficId(1);
 
-    /// With the two that are always there.
+    /// Creates the sets that always exist.
     pub fn new(space: TrafficSpace, work: Work) -> Self {
         let all = space.all();
         let mut traffics = Traffics {
             space,
             sets: Vec::new(),
-            ids: Table::default(),
-            intersections: Table::default(),
-            unions: Table::default(),
-            differences: Table::default(),
+            ids: FastMap::default(),
+            intersections: FastMap::default(),
+            unions: FastMap::default(),
+            differences: FastMap::default(),
             work,
         };
         traffics.intern(TrafficSet::default());
@@ -66,29 +66,29 @@ impl Traffics {
         &self.space
     }
 
-    /// How many sets there are.
+    /// Returns the number of sets.
     pub fn len(&self) -> u32 {
         u32::try_from(self.sets.len()).unwrap_or(u32::MAX)
     }
 
-    /// Whether there are none, which never happens.
+    /// Whether there are no sets, which never happens.
     pub fn is_empty(&self) -> bool {
         self.sets.is_empty()
     }
 
-    /// A set's number.
+    /// Interns a set.
     pub fn intern(&mut self, set: TrafficSet) -> TrafficId {
         if let Some(id) = self.ids.get(&set) {
             return *id;
         }
         let id = TrafficId(u32::try_from(self.sets.len()).unwrap_or(u32::MAX));
-        self.work.take(OPERATION + KEPT * set.intervals().len() as u64);
+        self.work.take(OPERATION_WORK + INTERVAL_WORK * set.intervals().len() as u64);
         self.sets.push(set.clone());
         self.ids.insert(set, id);
         id
     }
 
-    /// A number's set.
+    /// Returns an interned set.
     pub fn set(&self, id: TrafficId) -> &TrafficSet {
         &self.sets[id.0 as usize]
     }
@@ -150,13 +150,13 @@ impl Traffics {
     }
 }
 
-/// What an operation on two sets takes.
+/// Returns the work of an operation on two sets.
 fn cost(a: &TrafficSet, b: &TrafficSet) -> u64 {
-    OPERATION + 2 * (a.intervals().len() + b.intervals().len()) as u64
+    OPERATION_WORK + 2 * (a.intervals().len() + b.intervals().len()) as u64
 }
 
-fn remember(known: &mut Remembered, key: (TrafficId, TrafficId), id: TrafficId) {
-    if known.len() >= MOST_REMEMBERED {
+fn remember(known: &mut OperationCache, key: (TrafficId, TrafficId), id: TrafficId) {
+    if known.len() >= MAX_CACHED {
         known.clear();
     }
     known.insert(key, id);

@@ -1,22 +1,22 @@
-//! Sets of small numbers: which predicates, which namespaces.
+//! Bit sets of small indices: predicates, namespaces.
 
 use std::cmp::Ordering;
 
-/// A set of numbers below a bound that its maker knows.
+/// Set of indices below a bound that is fixed at creation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Bits(Vec<u64>);
+pub struct BitSet(Vec<u64>);
 
-// === impl Bits ===
+// === impl BitSet ===
 
-impl Bits {
-    /// None of the numbers below `bound`.
+impl BitSet {
+    /// Creates the empty set for indices below `bound`.
     pub(super) fn none(bound: usize) -> Self {
-        Bits(vec![0; bound.div_ceil(64)])
+        BitSet(vec![0; bound.div_ceil(64)])
     }
 
-    /// All of the numbers below `bound`.
+    /// Creates the set of all indices below `bound`.
     pub(super) fn all(bound: usize) -> Self {
-        (0..bound).fold(Bits::none(bound), |mut bits, at| {
+        (0..bound).fold(BitSet::none(bound), |mut bits, at| {
             bits.insert(at);
             bits
         })
@@ -33,22 +33,22 @@ impl Bits {
         self.0.fill(0);
     }
 
-    /// Whether a number is in it.
+    /// Whether an index is in the set.
     pub fn has(&self, at: usize) -> bool {
         self.0.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }
 
-    /// How many there are.
+    /// Returns the number of indices.
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// The numbers, in order.
+    /// Returns the indices in order.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         self.0.iter().enumerate().flat_map(|(at, word)| {
             let mut left = *word;
@@ -60,38 +60,38 @@ impl Bits {
         })
     }
 
-    /// Keeps what is in the other, too.
-    pub(super) fn keep(&mut self, other: &Bits) {
+    /// Intersects with another set in place.
+    pub(super) fn keep(&mut self, other: &BitSet) {
         for (at, word) in self.0.iter_mut().enumerate() {
             *word &= other.0.get(at).copied().unwrap_or(0);
         }
     }
 
-    /// Removes what is in the other.
-    pub(super) fn remove(&mut self, other: &Bits) {
+    /// Removes the indices of another set.
+    pub(super) fn remove(&mut self, other: &BitSet) {
         for (word, other) in self.0.iter_mut().zip(&other.0) {
             *word &= !other;
         }
     }
 
-    /// Whether some number is in both.
-    pub(super) fn meets(&self, other: &Bits) -> bool {
+    /// Whether the intersection is not empty.
+    pub(super) fn meets(&self, other: &BitSet) -> bool {
         self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
     }
 
-    /// How many numbers are in both.
-    pub(super) fn shared(&self, other: &Bits) -> usize {
+    /// Returns the size of the intersection.
+    pub(super) fn shared(&self, other: &BitSet) -> usize {
         self.0.iter().zip(&other.0).map(|(a, b)| (a & b).count_ones() as usize).sum()
     }
 
-    /// As texts of noes and yeses compare: by the first number that only one of them has, and who has it is greater.
-    pub(super) fn by_first(&self, other: &Bits) -> Ordering {
-        let text = |bits: &Bits| -> Vec<u64> { bits.0.iter().map(|word| word.reverse_bits()).collect() };
+    /// Compares by the first index that only one of them has: the set that has it is greater.
+    pub(super) fn by_first(&self, other: &BitSet) -> Ordering {
+        let text = |bits: &BitSet| -> Vec<u64> { bits.0.iter().map(|word| word.reverse_bits()).collect() };
         text(self).cmp(&text(other))
     }
 
-    /// Whether every number of it is in the other.
-    pub(super) fn is_within(&self, other: &Bits) -> bool {
+    /// Whether it is a subset of another set.
+    pub(super) fn is_within(&self, other: &BitSet) -> bool {
         let other = |at: usize| other.0.get(at).copied().unwrap_or(0);
         self.0.iter().enumerate().all(|(at, word)| word & !other(at) == 0)
     }
@@ -103,16 +103,16 @@ mod tests {
 
     #[test]
     fn sets_of_numbers() {
-        let mut bits = Bits::none(70);
+        let mut bits = BitSet::none(70);
         bits.insert(3);
         bits.insert(69);
         assert_eq!(bits.iter().collect::<Vec<_>>(), [3, 69]);
         assert!(bits.has(69) && !bits.has(68) && !bits.has(1000));
-        assert!(bits.is_within(&Bits::all(70)) && !Bits::all(70).is_within(&bits));
-        assert!(bits.meets(&Bits::all(4)) && !bits.meets(&Bits::all(3)));
-        assert_eq!((bits.len(), bits.shared(&Bits::all(4))), (2, 1));
-        bits.remove(&Bits::all(4));
-        bits.keep(&Bits::all(69));
+        assert!(bits.is_within(&BitSet::all(70)) && !BitSet::all(70).is_within(&bits));
+        assert!(bits.meets(&BitSet::all(4)) && !bits.meets(&BitSet::all(3)));
+        assert_eq!((bits.len(), bits.shared(&BitSet::all(4))), (2, 1));
+        bits.remove(&BitSet::all(4));
+        bits.keep(&BitSet::all(69));
         assert!(bits.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Selectors that nothing can match, whatever there is, and why.
+//! Selectors that contradict themselves, with the requirements that do.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use palisade_model::label::{Requirement, Selector};
 
 use super::values::Values;
 
-/// Requirements of one selector that cannot all hold: as few as can be, most often two.
+/// Minimal set of requirements of one selector that cannot all hold, usually two.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clash<'s>(pub Vec<&'s Requirement>);
 
@@ -26,9 +26,9 @@ impl fmt::Display for Clash<'_> {
     }
 }
 
-/// Why no labels can match a selector; `None` when some do.
+/// Returns the requirements that contradict each other; `None` when some labels match the selector.
 pub fn never_matches(selector: &Selector) -> Option<Clash<'_>> {
-    // Requirements are sorted by key, and those of different keys have nothing to do with each other.
+    // Requirements are sorted by key, and those of different keys are independent.
     let mut keys = selector.requirements().chunk_by(|a, b| a.key == b.key);
     keys.find_map(|requirements| {
         let all: Vec<&Requirement> = requirements.iter().collect();
@@ -41,7 +41,7 @@ fn impossible(requirements: &[&Requirement]) -> bool {
     requirements.iter().fold(all, |left, requirement| left.meet(&Values::of(requirement))).is_empty()
 }
 
-/// One that is impossible, else two, else some of which none can be left out.
+/// Returns one impossible requirement, else two, else a minimal set.
 fn fewest<'s>(all: &[&'s Requirement]) -> Vec<&'s Requirement> {
     if let Some(one) = all.iter().find(|one| impossible(&[one])) {
         return vec![one];

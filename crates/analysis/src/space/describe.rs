@@ -1,56 +1,55 @@
-//! Signatures in words: which predicates to name so that exactly these pods are meant.
+//! Descriptions of signatures: predicates that hold exactly these pods.
 //!
-//! What is to be told apart are the signatures there are, so that whatever follows from something else need not be said.
-//! The fewest words are hard to find; here each predicate is taken that rules out most of what is not meant, and what
-//! turns out not to be needed is left out again. Each word is looked for among all predicates and signatures: this is for
-//! hundreds of them, not for all of a large cluster at once.
+//! Only existing signatures have to be distinguished, so that implied predicates are omitted. A shortest description is hard
+//! to find; a greedy cover takes the predicate that excludes most, and removes those that turn out redundant. The cost is
+//! predicates times signatures for each term: for hundreds of them, not for a large cluster at once.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::bits::Bits;
+use super::bits::BitSet;
 use super::predicate::Predicate;
 use super::signatures::Signature;
 
-/// The pods that are in all of some predicates and in none of others. Of nothing at all, every pod.
+/// Pods in all of some predicates and in none of others; without any, every pod.
 #[derive(Debug, Clone)]
-pub struct Described<'p> {
-    /// In all of these.
+pub struct PodDescription<'p> {
+    /// Predicates that hold all of the pods.
     pub within: Vec<&'p Predicate>,
-    /// In none of these.
+    /// Predicates that hold none of the pods.
     pub except: Vec<&'p Predicate>,
 }
 
-/// Some pods, in words.
+/// Description of some pods.
 #[derive(Debug, Clone)]
 pub enum Description<'p> {
-    /// Any of these; nobody when there are none.
-    Any(Vec<Described<'p>>),
-    /// Whoever was not described before.
+    /// The union of these; no pod when empty.
+    Any(Vec<PodDescription<'p>>),
+    /// All pods that other descriptions do not cover.
     Others,
 }
 
-/// For each predicate, which of the signatures are in it.
+/// Matrix of predicates and signatures, by predicate.
 struct Columns<'p> {
     predicates: &'p [&'p Predicate],
-    columns: Vec<Bits>,
+    columns: Vec<BitSet>,
     signatures: usize,
 }
 
-/// A predicate, and whether to be in it or not to be.
+/// Index of a predicate, and whether it is positive.
 type Literal = (usize, bool);
 
-/// Those of the signatures that are at `chosen`, among all of these predicates: together these pods and no others.
+/// Describes the signatures with the indices `chosen`: their pods and no others.
 pub fn describe<'p>(
     predicates: &'p [&'p Predicate],
     signatures: &[Signature],
     chosen: &[usize],
-) -> Vec<Described<'p>> {
+) -> Vec<PodDescription<'p>> {
     Columns::new(predicates, signatures).cover(chosen)
 }
 
-/// The same for every group of signatures, where `group` says which each of them is in, ordered by group. The group of
-/// the pods that are in no predicate comes last and is all others, if there is another one.
+/// Describes every group of signatures, sorted by group. The group of the pods that are in no predicate comes last, as the
+/// others, if there is another group.
 pub fn describe_groups<'p, G: Ord + Clone>(
     predicates: &'p [&'p Predicate],
     signatures: &[Signature],
@@ -70,20 +69,20 @@ pub fn describe_groups<'p, G: Ord + Clone>(
 
 impl<'p> Columns<'p> {
     fn new(predicates: &'p [&'p Predicate], signatures: &[Signature]) -> Self {
-        let mut columns = vec![Bits::none(signatures.len()); predicates.len()];
+        let mut columns = vec![BitSet::none(signatures.len()); predicates.len()];
         for (at, signature) in signatures.iter().enumerate() {
             signature.members.iter().for_each(|predicate| columns[predicate].insert(at));
         }
         Columns { predicates, columns, signatures: signatures.len() }
     }
 
-    /// Terms that hold all of the chosen signatures and none of the others.
-    fn cover(&self, chosen: &[usize]) -> Vec<Described<'p>> {
-        let mut wanted = Bits::none(self.signatures);
+    /// Returns terms that hold all of the chosen signatures and none of the others.
+    fn cover(&self, chosen: &[usize]) -> Vec<PodDescription<'p>> {
+        let mut wanted = BitSet::none(self.signatures);
         chosen.iter().for_each(|at| wanted.insert(*at));
-        let mut unwanted = Bits::all(self.signatures);
+        let mut unwanted = BitSet::all(self.signatures);
         unwanted.remove(&wanted);
-        let mut terms: Vec<(Vec<Literal>, Bits)> = Vec::new();
+        let mut terms: Vec<(Vec<Literal>, BitSet)> = Vec::new();
         let mut left = wanted.clone();
         for at in chosen.iter().copied() {
             if !left.has(at) {
@@ -94,7 +93,7 @@ impl<'p> Columns<'p> {
             left.remove(&held);
             terms.push((term, held));
         }
-        // A later term may hold all that an earlier one was for.
+        // A later term may cover an earlier one.
         let mut at = 0;
         while at < terms.len() {
             let mut only_here = wanted.clone();
@@ -109,9 +108,9 @@ impl<'p> Columns<'p> {
         terms.into_iter().map(|(term, _)| self.described(&term)).collect()
     }
 
-    /// A term that holds one signature and none that are unwanted; of those that do equally well, one that holds more
-    /// of what is left to describe, and rather one that names who is meant than one that names who is not.
-    fn term(&self, signature: usize, left: &Bits, unwanted: &Bits) -> Vec<Literal> {
+    /// Returns a term that holds one signature and no unwanted one; among equals, one that holds more of the remaining
+    /// signatures, and with positive literals.
+    fn term(&self, signature: usize, left: &BitSet, unwanted: &BitSet) -> Vec<Literal> {
         let (mut term, mut wrong, mut right) = (Vec::new(), unwanted.clone(), left.clone());
         while !wrong.is_empty() {
             let literals = (0..self.columns.len()).map(|at| (at, self.columns[at].has(signature)));
@@ -119,13 +118,13 @@ impl<'p> Columns<'p> {
                 let (wrong, right) = (self.ruled_out(literal, &wrong), self.ruled_out(literal, &right));
                 ((wrong, std::cmp::Reverse(right), literal.1, std::cmp::Reverse(literal.0)), literal)
             });
-            // Signatures differ in something, so that something always can be ruled out.
+            // Distinct signatures differ in some predicate, so that some literal always excludes one.
             let Some(((1.., ..), literal)) = rates.max_by_key(|(rate, _)| *rate) else { break };
             self.narrow(&mut wrong, literal);
             self.narrow(&mut right, literal);
             term.push(literal);
         }
-        // The first were taken before it was known what others would rule out. Who is not meant goes first.
+        // Earlier literals may be redundant now. Negative ones are removed first.
         for leave in [false, true] {
             let mut at = 0;
             while at < term.len() {
@@ -141,40 +140,40 @@ impl<'p> Columns<'p> {
         term
     }
 
-    fn held(&self, term: &[Literal]) -> Bits {
-        let mut held = Bits::all(self.signatures);
+    fn held(&self, term: &[Literal]) -> BitSet {
+        let mut held = BitSet::all(self.signatures);
         term.iter().for_each(|literal| self.narrow(&mut held, *literal));
         held
     }
 
-    fn narrow(&self, bits: &mut Bits, (at, is_in): Literal) {
+    fn narrow(&self, bits: &mut BitSet, (at, is_in): Literal) {
         if is_in { bits.keep(&self.columns[at]) } else { bits.remove(&self.columns[at]) }
     }
 
-    fn ruled_out(&self, (at, is_in): Literal, bits: &Bits) -> usize {
+    fn ruled_out(&self, (at, is_in): Literal, bits: &BitSet) -> usize {
         let shared = bits.shared(&self.columns[at]);
         if is_in { bits.len() - shared } else { shared }
     }
 
-    fn described(&self, term: &[Literal]) -> Described<'p> {
+    fn described(&self, term: &[Literal]) -> PodDescription<'p> {
         let named = |wanted: bool| {
             let of = term.iter().filter(move |(_, is_in)| *is_in == wanted);
             of.map(|(at, _)| self.predicates[*at]).collect()
         };
-        Described { within: named(true), except: named(false) }
+        PodDescription { within: named(true), except: named(false) }
     }
 }
 
-// === impl Described ===
+// === impl PodDescription ===
 
-impl Described<'_> {
-    /// Whether it is every pod.
-    pub fn is_everybody(&self) -> bool {
+impl PodDescription<'_> {
+    /// Whether it describes every pod.
+    pub fn is_every_pod(&self) -> bool {
         self.within.is_empty() && self.except.is_empty()
     }
 }
 
-impl fmt::Display for Described<'_> {
+impl fmt::Display for PodDescription<'_> {
     /// `pods with app=web of namespace shop that are also pods with tier=a anywhere, except pods with old anywhere`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let join = |predicates: &[&Predicate], with: &str| {

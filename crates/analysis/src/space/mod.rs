@@ -1,16 +1,19 @@
-//! Questions about all pods that could exist, not only about those that do.
+//! Space of all pods that could exist in a cluster.
 //!
-//! A **pod that could exist** is in a namespace that exists, which has exactly the labels it has, or in one to come,
-//! which may have any; it has any labels of its own and any service account. Whatever policies select pods by is a
-//! [`Predicate`] over such pods, and every question is one of whether there is a pod in some and in none of others
-//! ([`Space::find`]). The answer is exact and comes with such a pod, a [`Witness`].
+//! ```text
+//!   pod sets ──► predicates ──► problem: in all of these and none of those? ──► solver ──► witness
+//! ```
 //!
-//! There are infinitely many label values, but a selector tells apart only those it names: the rest is one. So what
-//! selectors say is a Boolean formula over finitely many fields, and a small solver decides it (`solve.rs`). That such
-//! formulas can be hard in theory is why looking is bounded and [`Answer::Unknown`] is an answer.
+//! A pod that could exist is in an existing namespace, with that one's labels, or in a new one with any labels; it has any
+//! labels and any service account. A selection of pods is a [`Predicate`], and every query is whether some pod is in all of
+//! some predicates and in none of others ([`Space::find`]). The answer is exact and comes with an example, a [`Witness`].
 //!
-//! What an API server would refuse (a value with a blank, a namespace with a dot in its name) no pod can have, although
-//! a pod in a file may: those are asked as they are, by the model.
+//! There are infinitely many label values, but a selector distinguishes only those it mentions. So predicates are Boolean
+//! formulas over finitely many fields, which a small solver decides (`solve.rs`). Such formulas are hard in the worst case:
+//! the search is bounded, and [`SearchResult::Unknown`] is an answer.
+//!
+//! Values that an API server refuses (a blank in a label, a dot in a namespace's name) belong to no possible pod. Pods of a
+//! file may have them: those are matched by the model.
 
 mod bits;
 mod clash;
@@ -30,16 +33,16 @@ use palisade_model::policy::PodSet;
 use palisade_model::snapshot::Snapshot;
 use smol_str::{SmolStr, format_smolstr};
 
-pub use bits::Bits;
+pub use bits::BitSet;
 pub use clash::{Clash, never_matches};
-pub use describe::{Described, Description, describe, describe_groups};
+pub use describe::{Description, PodDescription, describe, describe_groups};
 pub use predicate::Predicate;
 use problem::Problem;
 pub use signatures::{Signature, TooMany};
-use solve::Steps;
+use solve::SolverSteps;
 pub use witness::Witness;
 
-/// All pods that could exist in a cluster.
+/// Pods that could exist in a cluster.
 #[derive(Debug, Clone)]
 pub struct Space {
     namespaces: Vec<Namespace>,
@@ -48,52 +51,52 @@ pub struct Space {
     steps: u64,
 }
 
-/// A namespace that exists in a [`Space`].
+/// Index of an existing namespace in a [`Space`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place(usize);
+pub struct NamespaceIndex(usize);
 
-/// Whether there is a pod.
+/// Result of a search for a pod.
 #[derive(Debug, Clone)]
-pub enum Answer {
-    /// There is one, e.g. this.
+pub enum SearchResult {
+    /// A pod exists; this is an example.
     Found(Box<Witness>),
-    /// There is none.
-    Nobody,
-    /// Finding out takes longer than is allowed.
+    /// No pod exists.
+    Empty,
+    /// The search exceeded its limit.
     Unknown,
 }
 
-/// Whether something holds for all pods that could exist.
+/// Truth of a claim about all pods that could exist.
 #[derive(Debug, Clone)]
 pub enum Claim {
-    /// It does.
+    /// True for all.
     Holds,
-    /// It does not, e.g. for this one.
+    /// False, e.g. for this pod.
     Fails(Box<Witness>),
-    /// Finding out takes longer than is allowed.
+    /// The search exceeded its limit.
     Unknown,
 }
 
-/// As many clauses are looked at for one answer, unless told otherwise: some seconds.
-const MOST_STEPS: u64 = 50_000_000;
+/// Default maximum number of clauses evaluated for one answer: some seconds.
+const MAX_STEPS: u64 = 50_000_000;
 
 // === impl Space ===
 
 impl Space {
-    /// The pods of the pod network that could exist in a cluster.
+    /// Creates the space of pods of the pod network.
     pub fn new(snapshot: &Snapshot) -> Self {
         let (namespaces, by_name) = (Vec::new(), HashMap::new());
-        let empty = Space { namespaces, by_name, external: false, steps: MOST_STEPS };
+        let empty = Space { namespaces, by_name, external: false, steps: MAX_STEPS };
         snapshot.namespaces().iter().cloned().fold(empty, Space::and)
     }
 
-    /// The external entities that could exist, instead of pods.
+    /// Creates the space of external entities.
     pub fn external(snapshot: &Snapshot) -> Self {
         Space { external: true, ..Space::new(snapshot) }
     }
 
-    /// With a namespace that exists, too: that of a witness, in order to ask who is in it or relative to it.
-    /// One that has its name is replaced. Predicates made before are of no use in the new space.
+    /// Adds an existing namespace, e.g. that of a witness, for queries relative to it. Replaces one of the same name.
+    /// Predicates created before are invalid in the new space.
     #[must_use]
     pub fn and(mut self, mut namespace: Namespace) -> Self {
         namespace.labels.set(NAMESPACE_NAME_LABEL.into(), namespace.name.clone());
@@ -107,64 +110,66 @@ impl Space {
         self
     }
 
-    /// With another bound for one answer: as many clauses are looked at.
+    /// Sets the maximum number of clauses evaluated for one answer.
     #[must_use]
     pub fn bounded(self, steps: u64) -> Self {
         Space { steps, ..self }
     }
 
-    /// A namespace that exists.
-    pub fn place(&self, name: &str) -> Option<Place> {
-        self.by_name.get(name).copied().map(Place)
+    /// Returns an existing namespace by name.
+    pub fn namespace(&self, name: &str) -> Option<NamespaceIndex> {
+        self.by_name.get(name).copied().map(NamespaceIndex)
     }
 
-    /// The pods of a set. What is relative is so to the subject's namespace, and nobody where there is none.
-    pub fn predicate(&self, set: &PodSet, subject: Option<Place>) -> Predicate {
+    /// Creates the predicate of a pod set. Relative namespaces are resolved for the subject's, and empty without one.
+    pub fn predicate(&self, set: &PodSet, subject: Option<NamespaceIndex>) -> Predicate {
         Predicate::new(self, set, subject)
     }
 
-    /// Whether a pod is in a set.
+    /// Whether a pod is in a predicate.
     pub fn holds(&self, predicate: &Predicate, witness: &Witness) -> bool {
         match witness.place {
-            Some(Place(at)) => predicate.homes.has(at) && witness.is_in(&predicate.pods),
-            None => predicate.to_come.as_ref().is_some_and(|ask| ask.holds(|region| witness.is_in(region))),
+            Some(NamespaceIndex(at)) => predicate.namespaces_in.has(at) && witness.is_in(&predicate.pods),
+            None => {
+                predicate.new_namespaces.as_ref().is_some_and(|ask| ask.holds(|region| witness.is_in(region)))
+            }
         }
     }
 
-    /// A pod that is in all of these and in none of those.
-    pub fn find(&self, all: &[&Predicate], none: &[&Predicate]) -> Answer {
+    /// Searches for a pod that is in all of these and in none of those.
+    pub fn find(&self, all: &[&Predicate], none: &[&Predicate]) -> SearchResult {
         let predicates: Vec<&Predicate> = all.iter().chain(none).copied().collect();
         let problem = Problem::new(self, predicates);
-        let mut part = problem.everybody();
+        let mut part = problem.all_pods();
         for at in 0..all.len() {
-            match problem.inside(&part, at) {
+            match problem.intersect(&part, at) {
                 Some(inner) => part = inner,
-                None => return Answer::Nobody,
+                None => return SearchResult::Empty,
             }
         }
-        (all.len()..all.len() + none.len()).for_each(|at| problem.leave_out(&mut part, at));
-        match problem.find(&part, &mut Steps(self.steps)) {
-            Ok(Some(witness)) => Answer::Found(Box::new(witness)),
-            Ok(None) => Answer::Nobody,
-            Err(solve::Exhausted) => Answer::Unknown,
+        (all.len()..all.len() + none.len()).for_each(|at| problem.exclude(&mut part, at));
+        match problem.find(&part, &mut SolverSteps(self.steps)) {
+            Ok(Some(witness)) => SearchResult::Found(Box::new(witness)),
+            Ok(None) => SearchResult::Empty,
+            Err(solve::Exhausted) => SearchResult::Unknown,
         }
     }
 
     /// Whether every pod of `inner` is in `outer`.
     pub fn contains(&self, outer: &Predicate, inner: &Predicate) -> Claim {
-        self.find(&[inner], &[outer]).denied()
+        self.find(&[inner], &[outer]).negated()
     }
 
     /// Whether no pod is in both.
     pub fn disjoint(&self, a: &Predicate, b: &Predicate) -> Claim {
-        self.find(&[a, b], &[]).denied()
+        self.find(&[a, b], &[]).negated()
     }
 
-    /// Whether both are the same pods.
+    /// Whether both hold the same pods.
     pub fn same(&self, a: &Predicate, b: &Predicate) -> Claim {
         match self.contains(a, b) {
             Claim::Holds => self.contains(b, a),
-            // A pod that is in one only is an answer, also where the other question has none.
+            // A pod in only one of them decides the claim, even if the other search is inconclusive.
             Claim::Unknown => match self.contains(b, a) {
                 Claim::Fails(witness) => Claim::Fails(witness),
                 _ => Claim::Unknown,
@@ -173,30 +178,30 @@ impl Space {
         }
     }
 
-    /// A name that no namespace has.
+    /// Returns a name that no namespace has.
     fn new_name(&self) -> SmolStr {
         let names = std::iter::once("other".into()).chain((1_usize..).map(|n| format_smolstr!("other-{n}")));
-        names.into_iter().find(|name| self.place(name).is_none()).unwrap_or_default()
+        names.into_iter().find(|name| self.namespace(name).is_none()).unwrap_or_default()
     }
 }
 
-// === impl Answer ===
+// === impl SearchResult ===
 
-impl Answer {
-    /// The pod, if one was found.
+impl SearchResult {
+    /// Returns the example, if one was found.
     pub fn witness(&self) -> Option<&Witness> {
         match self {
-            Answer::Found(witness) => Some(witness),
+            SearchResult::Found(witness) => Some(witness),
             _ => None,
         }
     }
 
-    /// The claim that there is none.
-    fn denied(self) -> Claim {
+    /// Returns the claim that no pod exists.
+    fn negated(self) -> Claim {
         match self {
-            Answer::Found(witness) => Claim::Fails(witness),
-            Answer::Nobody => Claim::Holds,
-            Answer::Unknown => Claim::Unknown,
+            SearchResult::Found(witness) => Claim::Fails(witness),
+            SearchResult::Empty => Claim::Holds,
+            SearchResult::Unknown => Claim::Unknown,
         }
     }
 }

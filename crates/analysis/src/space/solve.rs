@@ -1,65 +1,68 @@
-//! The search: a part of a region for which every clause holds.
+//! Solver: searches a subregion in which every clause holds.
 //!
-//! Backtracking with two rules that make nearly every question that policies raise one of no search at all. A clause
-//! with one alternative left is taken at its word. And where all clauses that speak about a field can be pleased by the
-//! same value of it (most selectors are of the form `app=web`, and some other `app` is in none of them), that value
-//! loses nothing, since no other field depends on it.
+//! Backtracking with two rules that solve nearly all queries of policies without branching. Unit propagation: a clause with
+//! one alternative left restricts its field. Pure fields: where one value set satisfies all clauses of a field (most
+//! selectors are of the form `app=web`, and another `app` is in none of them), it is chosen, since fields are independent.
 
 use std::collections::BTreeMap;
 
-use super::region::{Clause, Field, Reduced, Region};
+use super::region::{Clause, PodField, PodRegion, Reduced};
 use super::values::Values;
 
-/// How much looking is left. What is counted is clauses looked at, not choices made: that is what takes the time.
+/// Budget of a search, in clauses evaluated: these take the time, not the branches.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Steps(pub(super) u64);
+pub(super) struct SolverSteps(pub(super) u64);
 
-/// There was more to look at than was allowed.
+/// The search exceeded its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exhausted;
 
-/// A choice that is not made yet: where to go on when nothing came of the other one.
-struct Other<'c> {
-    region: Region,
+/// A branch that is not explored yet.
+struct OpenChoice<'c> {
+    region: PodRegion,
     clauses: Vec<&'c Clause>,
 }
 
-// === impl Steps ===
+// === impl SolverSteps ===
 
-impl Steps {
+impl SolverSteps {
     pub(super) fn take(&mut self, steps: usize) -> Result<(), Exhausted> {
         self.0 = self.0.checked_sub(steps as u64).ok_or(Exhausted)?;
         Ok(())
     }
 }
 
-/// A part of the region in which all clauses hold, for every pod of it; `None` when there is no such pod.
+/// Returns a subregion in which all clauses hold for every pod; `None` when no pod satisfies them.
 pub(super) fn solve(
-    region: Region,
+    region: PodRegion,
     clauses: Vec<&Clause>,
-    steps: &mut Steps,
-) -> Result<Option<Region>, Exhausted> {
-    let mut others: Vec<Other<'_>> = Vec::new();
-    let mut now = Some(Other { region, clauses });
-    while let Some(Other { mut region, mut clauses }) = now.take().or_else(|| others.pop()) {
+    steps: &mut SolverSteps,
+) -> Result<Option<PodRegion>, Exhausted> {
+    let mut others: Vec<OpenChoice<'_>> = Vec::new();
+    let mut now = Some(OpenChoice { region, clauses });
+    while let Some(OpenChoice { mut region, mut clauses }) = now.take().or_else(|| others.pop()) {
         if !propagate(&mut region, &mut clauses, steps)? {
             continue;
         }
         let Some((field, values)) = narrowest(&region, &clauses, steps)? else { return Ok(Some(region)) };
-        // The one is tried before the other, and the two have nothing in common.
+        // The two branches are disjoint; one is explored before the other.
         let mut without = region.clone();
         if without.restrict(field, &values.clone().complement()) {
-            others.push(Other { region: without, clauses: clauses.clone() });
+            others.push(OpenChoice { region: without, clauses: clauses.clone() });
         }
         if region.restrict(field, values) {
-            now = Some(Other { region, clauses });
+            now = Some(OpenChoice { region, clauses });
         }
     }
     Ok(None)
 }
 
-/// Follows both rules until they say nothing new. Whether there may still be somebody.
-fn propagate(region: &mut Region, clauses: &mut Vec<&Clause>, steps: &mut Steps) -> Result<bool, Exhausted> {
+/// Applies both rules until nothing changes. Returns whether the region may be non-empty.
+fn propagate(
+    region: &mut PodRegion,
+    clauses: &mut Vec<&Clause>,
+    steps: &mut SolverSteps,
+) -> Result<bool, Exhausted> {
     loop {
         let mut narrowed = false;
         let mut left = Vec::with_capacity(clauses.len());
@@ -84,10 +87,10 @@ fn propagate(region: &mut Region, clauses: &mut Vec<&Clause>, steps: &mut Steps)
     }
 }
 
-/// Gives fields the values that please all clauses which speak about them, if there are such. Whether any got some.
-fn please(region: &mut Region, clauses: &[&Clause], steps: &mut Steps) -> Result<bool, Exhausted> {
+/// Restricts fields to values that satisfy all of their clauses, where there are such. Returns whether any was restricted.
+fn please(region: &mut PodRegion, clauses: &[&Clause], steps: &mut SolverSteps) -> Result<bool, Exhausted> {
     steps.take(clauses.len())?;
-    let mut pleasing: BTreeMap<&Field, Values> = BTreeMap::new();
+    let mut pleasing: BTreeMap<&PodField, Values> = BTreeMap::new();
     for clause in clauses {
         for (field, values) in clause.open(region) {
             match pleasing.get_mut(field) {
@@ -106,12 +109,12 @@ fn please(region: &mut Region, clauses: &[&Clause], steps: &mut Steps) -> Result
     Ok(pleased)
 }
 
-/// An alternative of the clause with the fewest; `None` when there is no clause.
+/// Returns an alternative of the clause with the fewest; `None` when there is no clause.
 fn narrowest<'c>(
-    region: &Region,
+    region: &PodRegion,
     clauses: &[&'c Clause],
-    steps: &mut Steps,
-) -> Result<Option<(&'c Field, &'c Values)>, Exhausted> {
+    steps: &mut SolverSteps,
+) -> Result<Option<(&'c PodField, &'c Values)>, Exhausted> {
     steps.take(clauses.len())?;
     let open = clauses.iter().filter_map(|clause| match clause.reduced(region) {
         Reduced::Open(count, field, values) => Some((count, field, values)),

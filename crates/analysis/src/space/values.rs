@@ -1,18 +1,18 @@
-//! What a label may be: a set of values, where to be absent is one more value.
+//! Sets of label values, with absence as one more value.
 //!
-//! A requirement allows either a few values or all but a few, so that such sets are closed under everything the solver
-//! does with them. No list of all values there are is needed: whatever is not listed is alike.
+//! A requirement allows a few values, or all but a few: such sets are closed under all operations of the solver. Unlisted
+//! values are equivalent.
 
 use palisade_model::label::{Operator, Requirement};
 use palisade_model::names;
 use smol_str::{SmolStr, format_smolstr};
 
-/// A set of values; `None` is that of a label that is absent.
+/// Set of values; `None` is an absent label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Values {
     /// Sorted and distinct.
     listed: Vec<Option<SmolStr>>,
-    /// Whether it is all but the listed ones.
+    /// Whether the set is the complement of the list.
     others: bool,
 }
 
@@ -26,13 +26,13 @@ impl Values {
         Values { listed, others: false }
     }
 
-    /// A label that is there, whatever its value.
+    /// Creates the set of all present values.
     pub(super) fn present() -> Self {
         Values { listed: vec![None], others: true }
     }
 
-    /// What a requirement allows the label of its key to be. What no object can carry is no value of it: an API server
-    /// takes no such object, so that a selector which asks for it finds nobody.
+    /// Creates the set of values that a requirement allows. Values that an API server refuses are excluded: no object has
+    /// them.
     pub(super) fn of(requirement: &Requirement) -> Self {
         let carried = |values: &[SmolStr]| -> Values {
             let valid = values.iter().filter(|value| names::is_label_value(value));
@@ -63,7 +63,7 @@ impl Values {
         self
     }
 
-    /// Keeps what is in the other, too. In place, because lists of exceptions grow one by one to a thousand and more.
+    /// Intersects in place, because lists of exceptions grow one by one to a thousand and more.
     pub(super) fn narrow(&mut self, other: &Values) {
         match (self.others, other.others) {
             (false, _) => self.listed.retain(|value| other.has(value.as_deref())),
@@ -78,14 +78,14 @@ impl Values {
         }
     }
 
-    /// What is in both.
+    /// Returns the intersection.
     pub(super) fn meet(&self, other: &Values) -> Values {
         let mut both = self.clone();
         both.narrow(other);
         both
     }
 
-    /// What is in any of the two.
+    /// Returns the union.
     pub(super) fn join(self, other: Values) -> Values {
         self.complement().meet(&other.complement()).complement()
     }
@@ -106,15 +106,15 @@ impl Values {
         }
     }
 
-    /// Without the listed values that will not do. Of "all but these", the others stay.
+    /// Removes listed values that are not accepted; a complement stays as it is.
     pub(super) fn listing(mut self, will_do: impl Fn(&str) -> bool) -> Values {
         self.listed.retain(|value| value.as_deref().is_none_or(&will_do));
         self
     }
 
-    /// The plainest value: absent, else the first that is listed, else one that nobody listed and that will do.
-    /// `None` in the place of a value is absent; nothing at all when the set is empty.
-    pub(super) fn plainest(&self, will_do: impl Fn(&str) -> bool) -> Option<Option<SmolStr>> {
+    /// Returns the simplest value: absent, else the first that is listed, else an unlisted one that is accepted. The inner
+    /// `None` is absence, the outer one an empty set.
+    pub(super) fn simplest(&self, will_do: impl Fn(&str) -> bool) -> Option<Option<SmolStr>> {
         if !self.others {
             return self.listed.first().cloned();
         }
@@ -124,9 +124,9 @@ impl Values {
         fresh().find(|value| self.has(Some(value)) && will_do(value)).map(Some)
     }
 
-    /// The plainest one that is there.
-    pub(super) fn plainest_present(&self, will_do: impl Fn(&str) -> bool) -> Option<SmolStr> {
-        self.meet(&Values::present()).plainest(will_do).flatten()
+    /// Returns the simplest present value.
+    pub(super) fn simplest_present(&self, will_do: impl Fn(&str) -> bool) -> Option<SmolStr> {
+        self.meet(&Values::present()).simplest(will_do).flatten()
     }
 
     fn keeping(&self, keep: impl Fn(Option<&str>) -> bool) -> Values {
@@ -135,7 +135,7 @@ impl Values {
     }
 }
 
-/// Values that mean nothing: valid in labels and in names of namespaces.
+/// Values for witnesses: valid in labels and in names of namespaces.
 fn fresh() -> impl Iterator<Item = SmolStr> {
     let numbered = (1_usize..).map(|number| format_smolstr!("other-{number}"));
     std::iter::once(SmolStr::new_static("other")).chain(numbered)
@@ -159,8 +159,8 @@ mod tests {
         let points = [None, Some("1"), Some("2"), Some("3"), Some("4")];
         for a in all() {
             assert_eq!(a.is_empty(), points.iter().all(|point| !a.has(*point)));
-            assert_eq!(a.plainest(|_| true).is_none(), a.is_empty());
-            assert!(a.plainest(|_| true).is_none_or(|value| a.has(value.as_deref())));
+            assert_eq!(a.simplest(|_| true).is_none(), a.is_empty());
+            assert!(a.simplest(|_| true).is_none_or(|value| a.has(value.as_deref())));
             for b in all() {
                 for point in points {
                     let (in_a, in_b) = (a.has(point), b.has(point));
@@ -176,8 +176,8 @@ mod tests {
     #[test]
     fn a_new_value_is_none_that_was_named() {
         let others = Values::only([None, Some("other".into()), Some("other-1".into())]).complement();
-        assert_eq!(others.plainest(|_| true), Some(Some("other-2".into())));
-        assert_eq!(others.plainest(|value| value != "other-2"), Some(Some("other-3".into())));
+        assert_eq!(others.simplest(|_| true), Some(Some("other-2".into())));
+        assert_eq!(others.simplest(|value| value != "other-2"), Some(Some("other-3".into())));
     }
 
     #[test]

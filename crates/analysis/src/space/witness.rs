@@ -1,4 +1,4 @@
-//! A pod that could exist, in full: what a question about all of them is answered with.
+//! Witnesses: examples of pods that could exist.
 
 use std::fmt;
 
@@ -6,19 +6,19 @@ use palisade_model::cluster::{NAMESPACE_NAME_LABEL, Namespace, Pod};
 use palisade_model::label::Labels;
 use smol_str::SmolStr;
 
-use super::region::{Field, Region};
-use super::{Place, Space};
+use super::region::{PodField, PodRegion};
+use super::{NamespaceIndex, Space};
 
-/// A pod that could exist, as plain as it can be: it has no label that the question does not make it have.
+/// A pod that could exist, with the fewest labels that the query requires.
 #[derive(Debug, Clone)]
 pub struct Witness {
-    /// Its namespace, with all labels, also that of its name.
+    /// Its namespace, with all labels including that of its name.
     pub namespace: Namespace,
-    /// Where that is in the space; `None` when it is one to come.
-    pub place: Option<Place>,
-    /// Its labels.
+    /// Index of the namespace in the space; `None` for a new one.
+    pub place: Option<NamespaceIndex>,
+    /// Labels of the pod.
     pub labels: Labels,
-    /// The service account it runs under.
+    /// Its service account.
     pub account: SmolStr,
     /// Whether it is an external entity.
     pub external: bool,
@@ -27,26 +27,26 @@ pub struct Witness {
 // === impl Witness ===
 
 impl Witness {
-    /// Some pod of a region, in a namespace that exists or in one that the region describes.
-    pub(super) fn of(space: &Space, region: &Region, place: Option<Place>) -> Self {
+    /// Creates a pod of a region, in an existing namespace or in a new one that the region describes.
+    pub(super) fn of(space: &Space, region: &PodRegion, place: Option<NamespaceIndex>) -> Self {
         let mut labels = Labels::default();
         let mut account: Option<SmolStr> = None;
         let (mut name, mut home) = (None, Labels::default());
         for (field, values) in region.iter() {
             match field {
-                Field::Account => {
+                PodField::Account => {
                     let default = Some("default").filter(|name| values.has(Some(name))).map(SmolStr::from);
-                    account = default.or_else(|| values.plainest_present(|_| true));
+                    account = default.or_else(|| values.simplest_present(|_| true));
                 }
-                Field::Label(key) => {
-                    let value = values.plainest(|_| true).flatten();
+                PodField::Label(key) => {
+                    let value = values.simplest(|_| true).flatten();
                     value.into_iter().for_each(|value| labels.set(key.clone(), value));
                 }
-                Field::Home(key) if key == NAMESPACE_NAME_LABEL => {
-                    name = values.plainest_present(|name| space.place(name).is_none());
+                PodField::NamespaceLabel(key) if key == NAMESPACE_NAME_LABEL => {
+                    name = values.simplest_present(|name| space.namespace(name).is_none());
                 }
-                Field::Home(key) => {
-                    let value = values.plainest(|_| true).flatten();
+                PodField::NamespaceLabel(key) => {
+                    let value = values.simplest(|_| true).flatten();
                     value.into_iter().for_each(|value| home.set(key.clone(), value));
                 }
             }
@@ -63,12 +63,12 @@ impl Witness {
         Witness { namespace, place, labels, account, external: space.external }
     }
 
-    /// Whether its namespace is one to come.
+    /// Whether its namespace is new.
     pub fn is_namespace_new(&self) -> bool {
         self.place.is_none()
     }
 
-    /// As a pod under this name, without an address.
+    /// Converts it to a pod with this name, without an address.
     pub fn pod(&self, name: &str) -> Pod {
         Pod {
             namespace: self.namespace.name.clone(),
@@ -81,13 +81,13 @@ impl Witness {
         }
     }
 
-    /// Whether it is in a region: the labels of its namespace count, too.
-    pub(super) fn is_in(&self, region: &Region) -> bool {
+    /// Whether it is in a region, including the labels of its namespace.
+    pub(super) fn is_in(&self, region: &PodRegion) -> bool {
         region.iter().all(|(field, values)| {
             values.has(match field {
-                Field::Account => Some(self.account.as_str()),
-                Field::Label(key) => self.labels.get(key),
-                Field::Home(key) => self.namespace.labels.get(key),
+                PodField::Account => Some(self.account.as_str()),
+                PodField::Label(key) => self.labels.get(key),
+                PodField::NamespaceLabel(key) => self.namespace.labels.get(key),
             })
         })
     }

@@ -1,6 +1,6 @@
 //! Every answer is that of the universe written out.
 
-use palisade_analysis::space::{Answer, Claim, Space};
+use palisade_analysis::space::{Claim, SearchResult, Space};
 use palisade_model::cluster::{NAMESPACE_NAME_LABEL, Namespace};
 use palisade_model::label::{Operator, Requirement, Selector};
 use palisade_model::policy::{Namespaces, PodSet};
@@ -39,7 +39,7 @@ fn agree_on_pairs(universe: &Universe, sets: &[PodSet]) -> usize {
             let (all, none) = ([one], [other]);
             let want = held[a].exceeds(&held[b]);
             match universe.space.find(&all, &none) {
-                Answer::Found(witness) => {
+                SearchResult::Found(witness) => {
                     assert!(want, "{witness} in {set} and not in {other_set}");
                     // Adding it to a cluster takes a while: not for every pair.
                     if (a + b) % 7 == 0 {
@@ -47,8 +47,8 @@ fn agree_on_pairs(universe: &Universe, sets: &[PodSet]) -> usize {
                     }
                     found += 1;
                 }
-                Answer::Nobody => assert!(!want, "nobody in {set} and not in {other_set}"),
-                Answer::Unknown => panic!("{set}, {other_set}"),
+                SearchResult::Empty => assert!(!want, "nobody in {set} and not in {other_set}"),
+                SearchResult::Unknown => panic!("{set}, {other_set}"),
             }
             if a < b {
                 let disjoint = universe.space.disjoint(one, other);
@@ -155,15 +155,15 @@ fn for_random_sets_of_all_forms() {
         let (yes, no) = ((1_u64 << split) - 1, ((1_u64 << count) - 1) & !((1_u64 << split) - 1));
         let exists = want.iter().any(|members| members & yes == yes && members & no == 0);
         match universe.space.find(all, none) {
-            Answer::Found(witness) => {
+            SearchResult::Found(witness) => {
                 assert!(exists, "round {round}: {sets:#?}");
                 let (all, none): (Vec<&PodSet>, Vec<&PodSet>) =
                     (sets[..split].iter().collect(), sets[split..].iter().collect());
                 universe.check(&witness, &all, &none);
                 somebody += 1;
             }
-            Answer::Nobody => assert!(!exists, "round {round}: {sets:#?}"),
-            Answer::Unknown => panic!("round {round}: {sets:#?}"),
+            SearchResult::Empty => assert!(!exists, "round {round}: {sets:#?}"),
+            SearchResult::Unknown => panic!("round {round}: {sets:#?}"),
         }
     }
     assert!(somebody > 150 && signatures > 4_000, "{somebody} {signatures}");
@@ -215,10 +215,10 @@ fn a_subject_in_a_namespace_to_come_has_it_to_itself() {
     let space = space();
     let new = Namespaces::Matching(Selector::label("a", "new"));
     let subjects = space.predicate(&PodSet::new(new, Selector::everything()), None);
-    let Answer::Found(subject) = space.find(&[&subjects], &[]) else { panic!() };
+    let SearchResult::Found(subject) = space.find(&[&subjects], &[]) else { panic!() };
     assert_eq!(subject.to_string(), "a pod without labels of a new namespace other with a=new");
     let space = space.and(subject.namespace.clone());
-    let place = space.place("other");
+    let place = space.namespace("other");
     assert!(place.is_some());
     let set = |namespaces| space.predicate(&PodSet::new(namespaces, Selector::everything()), place);
     let (own, same) = (set(Namespaces::Own), set(Namespaces::SameLabels(vec!["a".into()])));
@@ -254,8 +254,8 @@ fn pods_and_external_entities_are_different_spaces() {
         [(Space::new(&snapshot), &pods, &external), (Space::external(&snapshot), &external, &pods)]
     {
         let (own, other) = (space.predicate(own, None), space.predicate(other, None));
-        let Answer::Found(witness) = space.find(&[&own], &[&other]) else { panic!() };
+        let SearchResult::Found(witness) = space.find(&[&own], &[&other]) else { panic!() };
         assert_eq!(witness.external, own.set().external);
-        assert!(matches!(space.find(&[&other], &[]), Answer::Nobody));
+        assert!(matches!(space.find(&[&other], &[]), SearchResult::Empty));
     }
 }

@@ -4,7 +4,7 @@
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod descriptions;
 mod exact;
 mod many;
 mod universe;
-mod words;

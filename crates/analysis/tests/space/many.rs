@@ -1,6 +1,6 @@
 //! Many predicates: the search is as long as the answer, counted in steps so that no machine is too slow for it.
 
-use palisade_analysis::space::{Answer, Predicate, Space, TooMany};
+use palisade_analysis::space::{Predicate, SearchResult, Space, TooMany};
 use palisade_model::label::{Operator, Requirement, Selector};
 use palisade_model::policy::{Namespaces, PodSet};
 use palisade_model::snapshot::{Objects, Snapshot};
@@ -86,6 +86,6 @@ fn what_takes_too_long_is_unknown() {
         }
     }
     let none: Vec<&Predicate> = none.iter().collect();
-    assert!(matches!(space.clone().bounded(1_000).find(&[&all], &none), Answer::Unknown));
-    assert!(matches!(space.find(&[&all], &none), Answer::Nobody));
+    assert!(matches!(space.clone().bounded(1_000).find(&[&all], &none), SearchResult::Unknown));
+    assert!(matches!(space.find(&[&all], &none), SearchResult::Empty));
 }

@@ -95,7 +95,7 @@ impl Universe {
     }
 
     pub fn predicate(&self, set: &PodSet) -> Predicate {
-        self.space.predicate(set, self.space.place(&self.first))
+        self.space.predicate(set, self.space.namespace(&self.first))
     }
 
     /// Who is in a set, in the model's words.

@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use palisade_analysis::diff::{self, Diff};
-use palisade_analysis::map::{Level, Map, Select};
+use palisade_analysis::map::{Level, Map, RowFilter};
 use palisade_analysis::reach::cells::{CellId, Cells};
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_analysis::reach::{Matrix, Reach};
@@ -225,7 +225,7 @@ fn fingerprint(reach: &Reach<'_>, cells: &mut Cells) -> u64 {
 }
 
 fn count_rows(map: &Map<'_>, cuts: &Cuts, cells: &mut Cells) -> Rows {
-    let select = Select { families: vec![Family::V4], ..Select::default() };
+    let select = RowFilter { families: vec![Family::V4], ..RowFilter::default() };
     let (mut count, start) = (0_u64, cpu_time());
     let told = map.rows(&select, cuts, cells, |_, row| {
         black_box(row);
@@ -251,7 +251,7 @@ fn compare(before: &Snapshot, subject: Subject, options: &Options) -> Difference
     let mut cells = Cells::new(cuts.space().clone());
     let diff = Diff::new(before, &after, options, Level::Workloads, &cuts, &mut cells);
     let maps = cpu_time().saturating_sub(start).as_secs_f64();
-    let select = diff::Select { families: vec![Family::V4], ..diff::Select::default() };
+    let select = diff::ChangeFilter { families: vec![Family::V4], ..diff::ChangeFilter::default() };
     let (mut count, start) = (0_u64, cpu_time());
     let told = diff.changes(&select, &cuts, &mut cells, |_, change| {
         black_box(change);

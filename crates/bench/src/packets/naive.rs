@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::net::IpAddr;
 
-use palisade_engine::delta::{Member, MemberKind, Rule, RuleEffect, SetId};
+use palisade_engine::delta::{CompiledRule as Rule, Member, MemberKind, RuleEffect, SetId};
 use palisade_engine::view::View;
 use palisade_model::pipeline::Effect;
 use palisade_model::policy::{Direction, TrafficMatch, TrafficMatches};

@@ -5,7 +5,8 @@ use std::fmt;
 use palisade_model::policy::TrafficMatches;
 
 use super::View;
-use crate::delta::{Member, MemberKind, SetId};
+use crate::delta::{Member, MemberKind};
+use crate::id::SetId;
 
 // === impl View ===
 

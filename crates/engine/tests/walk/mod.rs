@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use palisade_engine::delta::{MemberKind, Rule, RuleEffect, SetId};
+use palisade_engine::delta::{CompiledRule, MemberKind, RuleEffect, SetId};
 use palisade_engine::selection::SetKind;
 use palisade_engine::view::View;
 use palisade_model::cluster::Pod;
@@ -107,7 +107,7 @@ impl Asked<'_> {
         let union = self.rules(sets, Stage::NetworkPolicy);
         if union.iter().any(|rule| rule.effect == RuleEffect::Isolate) {
             let allows =
-                |rule: &&Rule| rule.effect == RuleEffect::Decide(Effect::Allow) && self.matches(rule);
+                |rule: &&CompiledRule| rule.effect == RuleEffect::Decide(Effect::Allow) && self.matches(rule);
             return if union.iter().any(allows) { Verdict::Allow } else { Verdict::Deny };
         }
         self.first_match(sets, Stage::Baseline).unwrap_or(Verdict::Allow)
@@ -119,10 +119,10 @@ impl Asked<'_> {
     }
 
     /// The rules of a stage that apply to these sets, in their order.
-    fn rules(&self, sets: &BTreeSet<SetId>, stage: Stage) -> Vec<&Rule> {
+    fn rules(&self, sets: &BTreeSet<SetId>, stage: Stage) -> Vec<&CompiledRule> {
         let view = self.walk.view;
         let rules = sets.iter().flat_map(|set| view.rules_of(*set));
-        let mut rules: Vec<&Rule> = rules
+        let mut rules: Vec<&CompiledRule> = rules
             .filter(|rule| rule.directions.contains(self.direction) && rule.rank.stage == stage)
             .collect();
         rules.sort_by(|one, other| view.compare(one, other));
@@ -143,7 +143,7 @@ impl Asked<'_> {
         }
     }
 
-    fn matches(&self, rule: &Rule) -> bool {
+    fn matches(&self, rule: &CompiledRule) -> bool {
         let peers = match &rule.peers {
             None => true,
             Some(sets) => sets.iter().any(|set| self.is_in(*set, self.peer)),

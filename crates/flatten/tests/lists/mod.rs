@@ -2,9 +2,10 @@
 
 #![allow(dead_code)]
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use palisade_engine::delta::{Directions, Rule, RuleEffect};
+use palisade_engine::delta::{CompiledRule, Directions, PolicyId, RuleEffect, SetId};
 use palisade_flatten::{FlatVerdicts, Scope};
 use palisade_model::pipeline::Effect;
 use palisade_model::policy::{Direction, Priority, TrafficMatches};
@@ -14,14 +15,14 @@ use palisade_model::traffic::{PortRange, Protocol};
 use palisade_model::traffic_set::Addressing;
 
 /// A rule about every peer.
-pub fn rule(index: u32, stage: Stage, effect: RuleEffect, traffic: TrafficMatches) -> Arc<Rule> {
-    Arc::new(Rule {
-        policy: Default::default(),
+pub fn rule(index: u32, stage: Stage, effect: RuleEffect, traffic: TrafficMatches) -> Arc<CompiledRule> {
+    Arc::new(CompiledRule {
+        policy: PolicyId::new(NonZeroU32::MIN),
         rule: Some(index),
         directions: Directions::from(Direction::Ingress),
         rank: Rank { stage, placed: true, tier: 10, priority: Priority(1.0), index },
         effect,
-        subject: Default::default(),
+        subject: SetId::new(NonZeroU32::MIN),
         peers: None,
         destination: None,
         traffic,
@@ -31,7 +32,7 @@ pub fn rule(index: u32, stage: Stage, effect: RuleEffect, traffic: TrafficMatche
 }
 
 /// A rule of the tiers about every peer.
-pub fn tier_rule(index: u32, effect: Effect, traffic: TrafficMatches) -> Arc<Rule> {
+pub fn tier_rule(index: u32, effect: Effect, traffic: TrafficMatches) -> Arc<CompiledRule> {
     rule(index, Stage::Tiers, RuleEffect::Decide(effect), traffic)
 }
 

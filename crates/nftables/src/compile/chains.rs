@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use palisade_engine::delta::Rule as ViewRule;
+use palisade_engine::delta::CompiledRule as ViewRule;
 use palisade_engine::view::View;
 use palisade_flatten::{Decision, FlatVerdicts, PortVerdict, RuleList};
 use palisade_model::address::Family;

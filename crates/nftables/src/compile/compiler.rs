@@ -334,29 +334,29 @@ impl Affected {
     /// Notes what a change affects, before the view has it.
     fn note(&mut self, view: &View, change: &Change, index: &mut Index, digests: &mut Digests, node: &str) {
         match change {
-            Change::Set(id, selection, members) => {
+            Change::SetAdded(id, selection, members) => {
                 // Lists that name a new set are compiled anew, and find its members in the view.
                 for member in members {
                     index.join(*id, selection, member, node);
                     self.own(member, node);
                 }
             }
-            Change::NoSet(id) => {
+            Change::SetRemoved(id) => {
                 let Some(set) = view.sets().get(id) else { return };
                 for member in &set.members {
                     index.leave(*id, &set.selection, member, node);
                     self.own(member, node);
                 }
             }
-            Change::Rule(id, rule) => {
+            Change::RuleAdded(id, rule) => {
                 digests.forget(*id);
                 self.subjects.insert(rule.subject);
             }
-            Change::NoRule(id) => {
+            Change::RuleRemoved(id) => {
                 digests.forget(*id);
                 self.subjects.extend(view.rules().get(id).map(|rule| rule.subject));
             }
-            Change::Move(moves) => {
+            Change::MembersMoved(moves) => {
                 let selection = |set: &SetId| view.sets().get(set).map(|set| Arc::clone(&set.selection));
                 for moved in moves {
                     for (set, selection) in moved.left.iter().filter_map(|set| Some((*set, selection(set)?)))
@@ -378,7 +378,10 @@ impl Affected {
                     }
                 }
             }
-            Change::Policy(..) | Change::NoPolicy(_) | Change::Need(_) | Change::NoNeed(_) => {}
+            Change::PolicyApplied(..)
+            | Change::PolicyRemoved(_)
+            | Change::NeedAdded(_)
+            | Change::NeedRemoved(_) => {}
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use palisade_engine::delta::{Rule as ViewRule, RuleId, SetId};
+use palisade_engine::delta::{CompiledRule as ViewRule, RuleId, SetId};
 use palisade_engine::selection::{SetDigest, SetKind};
 use palisade_flatten::{
     Budget, ClassId, Digest, Layer7Support, PeerClasses, PeerSets, RuleDigests, RuleList, SharedCondition,

@@ -31,7 +31,7 @@ mod shared_sets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use palisade_engine::delta::{Rule as ViewRule, RuleEffect};
+use palisade_engine::delta::{CompiledRule as ViewRule, RuleEffect};
 use palisade_engine::selection::SetKind;
 use palisade_engine::view::View;
 use palisade_model::address::Family;

@@ -17,7 +17,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use palisade_engine::delta::{Rule, RuleId};
+use palisade_engine::delta::{CompiledRule, RuleId};
 use palisade_engine::selection::SetDigest;
 use palisade_engine::view::View;
 use palisade_flatten::digest::Encoder;
@@ -44,7 +44,7 @@ impl Digests {
     }
 
     /// Returns the digests of a rule.
-    pub(crate) fn of(&mut self, view: &View, id: RuleId, rule: &Rule) -> RuleDigests {
+    pub(crate) fn of(&mut self, view: &View, id: RuleId, rule: &CompiledRule) -> RuleDigests {
         *self.0.entry(id).or_insert_with(|| RuleDigests::new(rule, view))
     }
 }

@@ -11,7 +11,7 @@ use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::work::Work;
 use palisade_model::options::Options;
 use palisade_model::snapshot::Objects;
-use palisade_report::diff::{Facts, beyond, ends};
+use palisade_report::diff::{DiffContext, beyond, ends};
 use palisade_report::style::Look;
 use palisade_report::text::Text;
 
@@ -58,7 +58,7 @@ fn limited(before: Objects, after: Objects, work: Work) -> Changes {
             list.push(format!("{from} → {to} {traffic}"));
         }
     }
-    let facts = Facts {
+    let facts = DiffContext {
         diff: &diff,
         findings: &findings,
         beyond: &sides.beyond(&findings),
@@ -69,7 +69,7 @@ fn limited(before: Objects, after: Objects, work: Work) -> Changes {
         most: None,
     };
     // Where no workloads are on either side, nothing is compared but policies.
-    if !(facts.beyond.proof.is_some() && diff.is_about_nobody()) {
+    if !(facts.beyond.proof.is_some() && diff.has_no_workloads()) {
         changes.notes.extend(beyond(&facts));
     }
     changes.notes.extend(many_source_ports(&sides.cuts).map(|limit| limit.message));

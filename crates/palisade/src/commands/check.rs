@@ -8,8 +8,8 @@ use palisade_lint as lint;
 use palisade_model::diagnostic::{Code, Severity};
 use palisade_model::nearest::nearest;
 use palisade_model::snapshot::Snapshot;
-use palisade_report::diagnostics::{counts, plural, render, texts};
-use palisade_report::json::{self, Check, Summary};
+use palisade_report::diagnostics::{counts, plural, render, sources_by_name};
+use palisade_report::json::{self, CheckJson, CheckSummaryJson};
 use palisade_report::sarif::sarif;
 use palisade_report::style::Look;
 use palisade_report::text::{NL, Text};
@@ -55,7 +55,7 @@ pub fn run(arguments: &CheckArgs, color: ColorChoice) -> Outcome {
     let files = input.sources.len();
     let out = match arguments.output {
         CheckOutput::Text => {
-            let (look, texts) = (Look::stdout(color), texts(&input.sources));
+            let (look, texts) = (Look::stdout(color), sources_by_name(&input.sources));
             let mut out = Text::new();
             for diagnostic in &found {
                 out.push(&render(diagnostic, &texts, look));
@@ -70,9 +70,9 @@ pub fn run(arguments: &CheckArgs, color: ColorChoice) -> Outcome {
             );
             out
         }
-        CheckOutput::Json => json::print(&Check {
-            summary: Summary { errors, warnings, notes: count(Severity::Note), objects, files },
-            diagnostics: found.iter().map(json::Diagnostic::from).collect(),
+        CheckOutput::Json => json::print(&CheckJson {
+            summary: CheckSummaryJson { errors, warnings, notes: count(Severity::Note), objects, files },
+            diagnostics: found.iter().map(json::DiagnosticJson::from).collect(),
         }),
         CheckOutput::Sarif => sarif(&found),
     };

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use palisade_analysis::diff::{Beyond, Diff, Findings, Proof, Select, is_about_names, policies_of};
+use palisade_analysis::diff::{
+    ChangeFilter, Diff, DiffFindings, PotentialDifferences, Proof, is_about_names, policies_of,
+};
 use palisade_analysis::map::{Level, with_ingress_controller};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
@@ -56,24 +58,30 @@ impl Sides {
     }
 
     /// Compares every pair of workloads, and every workload with all addresses. The cells must be on the line of the cuts.
-    pub fn findings<'s>(&'s self, how: &Comparison, cells: &mut Cells) -> (Diff<'s>, Select, Findings) {
+    pub fn findings<'s>(
+        &'s self,
+        how: &Comparison,
+        cells: &mut Cells,
+    ) -> (Diff<'s>, ChangeFilter, DiffFindings) {
         let cuts = &self.cuts;
         let diff = Diff::new(&self.before, &self.after, &how.options, how.level, cuts, cells);
         let families = families(how.family, [&diff.before, &diff.after], cuts);
-        let mut select = Select { ignore_self: how.ignore_self, families };
+        let mut select = ChangeFilter { ignore_self: how.ignore_self, families };
         let findings = match how.family {
-            Families::Auto => Findings::of_either_family(&diff, &mut select, cuts, cells),
-            _ => Findings::of(&diff, &select, cuts, cells),
+            Families::Auto => DiffFindings::of_either_family(&diff, &mut select, cuts, cells),
+            _ => DiffFindings::of(&diff, &select, cuts, cells),
         };
         (diff, select, findings)
     }
 
     /// Compares the policies for pods that are not there, where nothing opens or closes for those that are.
-    pub fn beyond(&self, findings: &Findings) -> Beyond {
+    pub fn beyond(&self, findings: &DiffFindings) -> PotentialDifferences {
         match findings.list.is_empty() {
-            true if self.same_policies => Beyond { proof: Some(Proof::default()), ..Beyond::default() },
-            true => Beyond::of(&self.policies[0], &self.policies[1], self.there.as_ref()),
-            false => Beyond::default(),
+            true if self.same_policies => {
+                PotentialDifferences { proof: Some(Proof::default()), ..PotentialDifferences::default() }
+            }
+            true => PotentialDifferences::of(&self.policies[0], &self.policies[1], self.there.as_ref()),
+            false => PotentialDifferences::default(),
         }
     }
 }

@@ -6,7 +6,7 @@ use palisade_dialects::thorium::compile::compile;
 use palisade_dialects::thorium::instance::Instance;
 use palisade_dialects::written::Written;
 use palisade_model::diagnostic::Diagnostic;
-use palisade_report::diagnostics::{counts, render, texts};
+use palisade_report::diagnostics::{counts, render, sources_by_name};
 use palisade_report::style::Look;
 use palisade_report::text::documents::{json_list, yaml};
 use palisade_report::text::{NL, Text};
@@ -70,7 +70,7 @@ fn kubernetes(arguments: &CompileArgs, color: ColorChoice) -> Outcome {
 
 /// Errors, and nothing else: half of a cluster's policies is not what anybody wants to apply.
 fn refused(errors: &[Diagnostic], input: &Input, look: Look) -> Outcome {
-    let texts = texts(&input.sources);
+    let texts = sources_by_name(&input.sources);
     let mut err: Text = errors.iter().map(|error| text!("{}{NL}", render(error, &texts, look))).collect();
     write_line!(err, "{}: nothing is compiled", counts(errors));
     Outcome { out: Text::new(), err, code: NO }

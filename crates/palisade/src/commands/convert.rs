@@ -4,7 +4,7 @@ use palisade_convert::{ConversionError, ConversionRequest, Converted, Originals,
 use palisade_dialects::{codes, thorium};
 use palisade_model::diagnostic::{Diagnostic, Severity};
 use palisade_model::policy::Dialect;
-use palisade_report::diagnostics::{counts, plural, render, texts};
+use palisade_report::diagnostics::{counts, plural, render, sources_by_name};
 use palisade_report::style::Look;
 use palisade_report::text::documents::{json_list, yaml};
 use palisade_report::text::{NL, Text};
@@ -136,7 +136,7 @@ fn to_delete(conversion: &Converted) -> Text {
 }
 
 fn said(found: &[Diagnostic], input: &Input, look: Look) -> Text {
-    let texts = texts(&input.sources);
+    let texts = sources_by_name(&input.sources);
     found.iter().map(|one| text!("{}{NL}", render(one, &texts, look))).collect()
 }
 

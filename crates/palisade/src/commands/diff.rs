@@ -7,7 +7,7 @@ use palisade_dialects::codes;
 use palisade_lint::dangling;
 use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::snapshot::Objects;
-use palisade_report::diff::{self as printer, Facts};
+use palisade_report::diff::{self as printer, DiffContext};
 use palisade_report::style::Look;
 use palisade_report::text::{NL, Text};
 
@@ -85,7 +85,7 @@ fn answer(arguments: &DiffArgs, color: ColorChoice, errors: Look) -> Result<Outc
     problems.extend(beyond.proof.and_then(unproven));
     let err = reservations(&problems, errors);
     let [first, second] = sides;
-    let facts = Facts {
+    let facts = DiffContext {
         diff: &diff,
         findings: &findings,
         beyond: &beyond,

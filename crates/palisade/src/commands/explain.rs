@@ -15,7 +15,7 @@ use palisade_model::trace::{Evaluation, Verdict};
 use palisade_model::verdicts::Verdicts;
 use palisade_report::diagnostics::plural;
 use palisade_report::explain::{explanation, headline};
-use palisade_report::json::{self, Explanation, OtherFlow};
+use palisade_report::json::{self, ExplanationJson, OtherFlowJson};
 use palisade_report::style::Look;
 use palisade_report::text::{NL, Text};
 
@@ -130,13 +130,13 @@ fn answer(arguments: &ExplainArgs, color: ColorChoice, errors: Look) -> Result<O
         .filter(|(_, _, verdict)| *verdict != evaluation.verdict);
     let out = match arguments.output {
         ExplainOutput::Json => {
-            let mut explanation = Explanation::new(&snapshot, &evaluation);
-            let other = |(flow, verdict): &(&Flow, Verdict)| OtherFlow::new(&snapshot, flow, *verdict);
+            let mut explanation = ExplanationJson::new(&snapshot, &evaluation);
+            let other = |(flow, verdict): &(&Flow, Verdict)| OtherFlowJson::new(&snapshot, flow, *verdict);
             explanation.others = others.iter().take(LISTED_IN_JSON).map(other).collect();
             explanation.others_left_out = others.len().saturating_sub(LISTED_IN_JSON) + unjudged;
-            explanation.input_problems = weighty(&input.found).map(json::Diagnostic::from).collect();
+            explanation.input_problems = weighty(&input.found).map(json::DiagnosticJson::from).collect();
             explanation.other_family =
-                other_family.map(|(flow, _, verdict)| OtherFlow::new(&snapshot, &flow, verdict));
+                other_family.map(|(flow, _, verdict)| OtherFlowJson::new(&snapshot, &flow, verdict));
             json::print(&explanation)
         }
         ExplainOutput::Text => {

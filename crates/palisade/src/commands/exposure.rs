@@ -7,7 +7,7 @@ use palisade_analysis::reach::cuts::Cuts;
 use palisade_lint::dangling;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
-use palisade_report::exposure::{Document, Row, heading, text};
+use palisade_report::exposure::{ExposureJson, ExposureRowJson, heading, text};
 use palisade_report::json;
 use palisade_report::style::Look;
 use palisade_report::text::{NL, Text};
@@ -86,13 +86,13 @@ fn answer(arguments: &ExposureArgs, color: ColorChoice, errors: Look) -> Result<
             cells.work().take(RANGE * (exposed.outside.len() + exposed.caveats.len()) as u64);
             match arguments.output {
                 ExposureOutput::Text => out.push(&text(&snapshot, &exposed, &cells, look)),
-                ExposureOutput::Json => rows.push(Row::new(&map, &exposed, &cells)),
+                ExposureOutput::Json => rows.push(ExposureRowJson::new(&map, &exposed, &cells)),
             }
         }
     }
     if arguments.output == ExposureOutput::Json {
-        let input_problems = weighty(&read.found).map(json::Diagnostic::from).collect();
-        out = json::print(&Document { exposure: rows, input_problems });
+        let input_problems = weighty(&read.found).map(json::DiagnosticJson::from).collect();
+        out = json::print(&ExposureJson { exposure: rows, input_problems });
     }
     Ok(Outcome { out, err: warnings, code: if complete { YES } else { UNANSWERED } })
 }

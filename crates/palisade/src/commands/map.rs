@@ -7,7 +7,7 @@ mod telling;
 
 use std::io::ErrorKind;
 
-use palisade_analysis::map::{Map, Select, with_ingress_controller};
+use palisade_analysis::map::{Map, RowFilter, with_ingress_controller};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_lint::dangling;
@@ -15,7 +15,10 @@ use palisade_model::address::Family;
 use palisade_model::policy::Direction;
 use palisade_model::snapshot::Snapshot;
 use palisade_report::json;
-use palisade_report::map::{Csv, Dot, Facts, Html, Json, List, Markdown, Printer, Svg, Table};
+use palisade_report::map::{
+    CsvPrinter, DotPrinter, HtmlPrinter, JsonPrinter, ListPrinter, MapContext, MarkdownPrinter,
+    MatrixPrinter, Printer, SvgPrinter,
+};
 use palisade_report::style::Look;
 use palisade_report::text::{NL, Text};
 
@@ -80,7 +83,7 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
         lost if lost.is_empty() => message,
         lost => text!("{message}{NL}{}", lost.trim_end()),
     };
-    let select = Select {
+    let select = RowFilter {
         namespaces: namespaces(&map, &arguments.namespace, &place)
             .map_err(missed)?
             .into_iter()
@@ -95,8 +98,8 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
         ignore_self: arguments.reading.ignore_self,
         families: families(arguments.reading.family, [&map], &cuts),
     };
-    let mut facts = Facts::new(&map);
-    facts.meant = (0..map.workloads.len()).map(|at| select.is_meant(&map, at)).collect();
+    let mut facts = MapContext::new(&map);
+    facts.selected = (0..map.workloads.len()).map(|at| select.selects(&map, at)).collect();
     facts.ignore_self = select.ignore_self;
     facts.families.clone_from(&select.families);
     facts.explain = match arguments.output {
@@ -107,14 +110,16 @@ fn answer(arguments: &MapArgs, color: ColorChoice, errors: Look) -> Result<Outco
         _ => arguments.explain,
     };
     let printer: Box<dyn Printer<'_>> = match arguments.output {
-        MapOutput::Table => Box::new(Table::new(look)),
-        MapOutput::List => Box::new(List::new(look)),
-        MapOutput::Json => Box::new(Json::new(weighty(&input.found).map(json::Diagnostic::from).collect())),
-        MapOutput::Csv => Box::new(Csv),
-        MapOutput::Md => Box::new(Markdown::default()),
-        MapOutput::Dot => Box::new(Dot::default()),
-        MapOutput::Svg => Box::new(Svg::default()),
-        MapOutput::Html => Box::new(Html::default()),
+        MapOutput::Table => Box::new(MatrixPrinter::new(look)),
+        MapOutput::List => Box::new(ListPrinter::new(look)),
+        MapOutput::Json => {
+            Box::new(JsonPrinter::new(weighty(&input.found).map(json::DiagnosticJson::from).collect()))
+        }
+        MapOutput::Csv => Box::new(CsvPrinter),
+        MapOutput::Md => Box::new(MarkdownPrinter::default()),
+        MapOutput::Dot => Box::new(DotPrinter::default()),
+        MapOutput::Svg => Box::new(SvgPrinter::default()),
+        MapOutput::Html => Box::new(HtmlPrinter::default()),
     };
     progress.step("writing rows", map.workloads.len());
     // Said before the answer, which may be long.

@@ -1,8 +1,8 @@
 //! `palisade query`.
 
-use palisade_analysis::diff::{Beyond, Diff, Findings, Select, policies_of};
+use palisade_analysis::diff::{ChangeFilter, Diff, DiffFindings, PotentialDifferences, policies_of};
 use palisade_analysis::map::{Level, Map, with_ingress_controller};
-use palisade_analysis::query::{Must, NoAnswer, Query, QueryError, TOO_MUCH, answer};
+use palisade_analysis::query::{Assertion, Query, QueryError, QueryRefusal, TOO_MUCH, answer};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_analysis::work::Work;
@@ -14,10 +14,10 @@ use palisade_model::flow::Flow;
 use palisade_model::options::Options;
 use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::trace::Verdict;
-use palisade_report::diff::{Facts, text};
+use palisade_report::diff::{DiffContext, text};
 use palisade_report::explain::explanation;
-use palisade_report::json::{self, Explanation};
-use palisade_report::query::{Compared, Document, Said, words};
+use palisade_report::json::{self, ExplanationJson};
+use palisade_report::query::{ComparisonJson, QueryAnswerJson, QueryJson, answer_text};
 use palisade_report::style::Look;
 use palisade_report::text::{NL, Text};
 
@@ -36,7 +36,7 @@ struct Telling<'a> {
     options: Options,
     look: Look,
     out: Text,
-    document: Document,
+    document: QueryJson,
     /// Why something has no answer.
     failures: Vec<Text>,
     /// How large the manifests are.
@@ -72,11 +72,11 @@ fn asked(arguments: &QueryArgs, color: ColorChoice, errors: Look) -> Result<Outc
         options,
         look: Look::stdout(color),
         out: Text::new(),
-        document: Document {
+        document: QueryJson {
             holds: true,
             queries: Vec::new(),
             compared: Vec::new(),
-            input_problems: weighty(&found).map(json::Diagnostic::from).collect(),
+            input_problems: weighty(&found).map(json::DiagnosticJson::from).collect(),
         },
         failures: Vec::new(),
         bytes,
@@ -89,7 +89,7 @@ fn asked(arguments: &QueryArgs, color: ColorChoice, errors: Look) -> Result<Outc
         match world(paths, arguments) {
             Ok((other, found, bytes)) => {
                 warnings.push(&reservations(&found, errors));
-                telling.document.input_problems.extend(weighty(&found).map(json::Diagnostic::from));
+                telling.document.input_problems.extend(weighty(&found).map(json::DiagnosticJson::from));
                 telling.compare(&objects, (&other, bytes), how);
             }
             Err(refusal) => telling.failures.push(refusal),
@@ -153,23 +153,23 @@ impl Telling<'_> {
                     continue;
                 }
             };
-            if query.must.is_some_and(|must| !found.is_decided(must)) {
+            if query.assertion.is_some_and(|must| !found.is_decided(must)) {
                 self.fail(text, &Text::own(TOO_MUCH));
                 continue;
             }
-            let fails = query.must.filter(|must| !found.holds(*must));
+            let fails = query.assertion.filter(|must| !found.holds(*must));
             self.document.holds &= fails.is_none();
             let against = fails.and_then(|must| Some((must, found.counterexample(must)?)));
             match self.arguments.output {
                 QueryOutput::Json => {
-                    let mut said = Said::new(snapshot, &query, &found, &cells);
+                    let mut said = QueryAnswerJson::new(snapshot, &query, &found, &cells);
                     let flow = against.map(|(_, flow)| flow);
-                    said.counterexample =
-                        flow.map(|flow| Explanation::new(snapshot, &evaluate(snapshot, flow, &self.options)));
+                    said.counterexample = flow
+                        .map(|flow| ExplanationJson::new(snapshot, &evaluate(snapshot, flow, &self.options)));
                     self.document.queries.push(said);
                 }
                 QueryOutput::Text => {
-                    self.out.push(&words(snapshot, &query, &found, &cells, self.look));
+                    self.out.push(&answer_text(snapshot, &query, &found, &cells, self.look));
                     if let Some((must, flow)) = against {
                         match trace(snapshot, flow, must, &self.options, self.look) {
                             Ok(reasons) => self.out.push(&reasons),
@@ -182,12 +182,12 @@ impl Telling<'_> {
     }
 
     fn fail(&mut self, query: &str, message: &Text) {
-        self.document.queries.push(Said::failed(query, message.as_str()));
+        self.document.queries.push(QueryAnswerJson::failed(query, message.as_str()));
         self.failures.push(text!("{:?}: {message}", query.trim()));
     }
 
     /// Why a query that can be read has no answer.
-    fn missed(&self, error: &NoAnswer) -> Text {
+    fn missed(&self, error: &QueryRefusal) -> Text {
         let place = input::describe(&self.arguments.input.files);
         let help = match error.near() {
             [] => Text::new(),
@@ -210,17 +210,19 @@ impl Telling<'_> {
         let mut cells = Cells::limited(cuts.space().clone(), Work::for_input(self.bytes + bytes));
         let level = level(&arguments.reading);
         let diff = Diff::new(&before, &after, &self.options, level, &cuts, &mut cells);
-        let select =
-            Select { ignore_self: arguments.reading.ignore_self, families: vec![Family::V4, Family::V6] };
-        let mut findings = Findings::of(&diff, &select, &cuts, &mut cells);
+        let select = ChangeFilter {
+            ignore_self: arguments.reading.ignore_self,
+            families: vec![Family::V4, Family::V6],
+        };
+        let mut findings = DiffFindings::of(&diff, &select, &cuts, &mut cells);
         let within = how == "within";
         if within {
             findings.list.retain(|finding| finding.opens);
             findings.closed = 0;
         }
         let mut beyond = match findings.opened + findings.closed {
-            0 => Beyond::of(&policies[0], &policies[1], Some(other)),
-            _ => Beyond::default(),
+            0 => PotentialDifferences::of(&policies[0], &policies[1], Some(other)),
+            _ => PotentialDifferences::default(),
         };
         if within {
             beyond = beyond.of_what_opens();
@@ -245,17 +247,17 @@ impl Telling<'_> {
         self.out.push(&text!("{sign}  {files} is {verb} {name}{NL}"));
         let witness = findings.list.iter().find_map(|finding| diff.witness(finding, true, &cuts, &mut cells));
         let traced = witness.map(|flow| evaluate(&after, &flow, &self.options));
-        self.document.compared.push(Compared {
+        self.document.compared.push(ComparisonJson {
             how,
             with: name.clone(),
             holds,
             left_out: (!complete).then(|| diff.left_out.len() + findings.unseen),
-            counterexample: traced.as_ref().map(|evaluation| Explanation::new(&after, evaluation)),
+            counterexample: traced.as_ref().map(|evaluation| ExplanationJson::new(&after, evaluation)),
             potential: potential.map(ToString::to_string),
         });
         self.document.holds &= holds;
         if !same || potential.is_some() {
-            let facts = Facts {
+            let facts = DiffContext {
                 diff: &diff,
                 findings: &findings,
                 beyond: &beyond,
@@ -284,13 +286,19 @@ fn unreadable(text: &str, error: &QueryError) -> String {
 }
 
 /// The connection that speaks against a query, with its reasons. The evaluator has the last word.
-fn trace(snapshot: &Snapshot, flow: &Flow, must: Must, options: &Options, look: Look) -> Result<Text, Text> {
+fn trace(
+    snapshot: &Snapshot,
+    flow: &Flow,
+    must: Assertion,
+    options: &Options,
+    look: Look,
+) -> Result<Text, Text> {
     let evaluation = evaluate(snapshot, flow, options);
     let allowed = evaluation.verdict == Verdict::Allow;
     let agrees = match must {
-        Must::BeEmpty => allowed,
-        Must::NotBeEmpty => !allowed,
-        Must::BeFull => !allowed || !evaluation.conditions().is_empty(),
+        Assertion::BeEmpty => allowed,
+        Assertion::NotBeEmpty => !allowed,
+        Assertion::BeFull => !allowed || !evaluation.conditions().is_empty(),
     };
     if !agrees {
         return Err(text!(

@@ -43,7 +43,7 @@ pub fn families<const N: usize>(wanted: Families, maps: [&Map<'_>; N], cuts: &Cu
         Families::Ipv4 => vec![Family::V4],
         Families::Ipv6 => vec![Family::V6],
         Families::Both => vec![Family::V4, Family::V6],
-        Families::Auto if maps.iter().any(|map| map.speaks_six(cuts)) => vec![Family::V4, Family::V6],
+        Families::Auto if maps.iter().any(|map| map.uses_ipv6(cuts)) => vec![Family::V4, Family::V6],
         Families::Auto => vec![Family::V4],
     }
 }

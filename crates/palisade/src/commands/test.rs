@@ -1,7 +1,7 @@
 //! `palisade test`.
 
 use palisade_policytest::RunSettings;
-use palisade_report::diagnostics::texts;
+use palisade_report::diagnostics::sources_by_name;
 use palisade_report::json::{self, TestReport};
 use palisade_report::junit::junit;
 use palisade_report::policy_tests;
@@ -34,9 +34,12 @@ pub fn run(arguments: &TestArgs, color: ColorChoice) -> Outcome {
         Text::new()
     };
     let out = match arguments.output {
-        TestOutput::Text => {
-            policy_tests::report(&report, &texts(&input.sources), arguments.quiet, Look::stdout(color))
-        }
+        TestOutput::Text => policy_tests::report(
+            &report,
+            &sources_by_name(&input.sources),
+            arguments.quiet,
+            Look::stdout(color),
+        ),
         TestOutput::Json => json::print(&TestReport::from(&report)),
         TestOutput::Junit => junit(&report),
     };

@@ -10,8 +10,8 @@ use palisade_dialects::thorium::{Shape, read, read_base, read_request, read_rule
 use palisade_dialects::world::World;
 use palisade_model::diagnostic::{Diagnostic, Severity};
 use palisade_model::nearest::nearest;
-use palisade_report::diagnostics::{counts, plural, render, texts};
-use palisade_report::json::{self, Check, Summary};
+use palisade_report::diagnostics::{counts, plural, render, sources_by_name};
+use palisade_report::json::{self, CheckJson, CheckSummaryJson};
 use palisade_report::style::Look;
 use palisade_report::text::{NL, Text};
 use palisade_report::thorium;
@@ -48,8 +48,8 @@ fn show(arguments: &EffectiveArgs, color: ColorChoice) -> Result<Outcome, Text> 
     let instance = world.thorium_instance().ok_or_else(|| text!("nothing of Thorium's in {place}"))?;
     let held = effective(&instance, group, tool).ok_or_else(|| missing(&instance, group, tool, &place))?;
     let out = match arguments.output {
-        EffectiveOutput::Text => thorium::effective(&arguments.tool, &held, Look::stdout(color)),
-        EffectiveOutput::Json => json::print(&json::Effective::new(group, tool, &held)),
+        EffectiveOutput::Text => thorium::print_effective(&arguments.tool, &held, Look::stdout(color)),
+        EffectiveOutput::Json => json::print(&json::EffectiveJson::new(group, tool, &held)),
     };
     let problems: Vec<Diagnostic> =
         input.found.iter().filter(|finding| finding.is_error()).cloned().collect();
@@ -134,18 +134,18 @@ fn verify(arguments: &VerifyArgs, color: ColorChoice) -> Result<Outcome, Text> {
         err = text!("{} no documents of Thorium's in {}{NL}", look.bad("error:"), input::describe(files));
     }
     let out = match arguments.output {
-        VerifyOutput::Json => json::print(&Check {
-            summary: Summary {
+        VerifyOutput::Json => json::print(&CheckJson {
+            summary: CheckSummaryJson {
                 errors,
                 warnings: count(Severity::Warning),
                 notes: count(Severity::Note),
                 objects: verified.len(),
                 files: input.sources.len(),
             },
-            diagnostics: found.iter().map(json::Diagnostic::from).collect(),
+            diagnostics: found.iter().map(json::DiagnosticJson::from).collect(),
         }),
         VerifyOutput::Text => {
-            let (look, texts) = (Look::stdout(color), texts(&input.sources));
+            let (look, texts) = (Look::stdout(color), sources_by_name(&input.sources));
             let mut out: Text =
                 found.iter().map(|finding| text!("{}{NL}", render(finding, &texts, look))).collect();
             for document in &verified {

@@ -10,7 +10,7 @@ use palisade_model::snapshot::Snapshot;
 use palisade_model::trace;
 use palisade_policytest::packets::PacketReport;
 use palisade_report::diagnostics::{plural, render};
-use palisade_report::json::{Flow, Verdict};
+use palisade_report::json::{FlowJson, VerdictJson};
 use palisade_report::policy_tests::failure_line;
 use palisade_report::style::Look;
 use palisade_report::text::{NL, Text};
@@ -55,7 +55,7 @@ pub struct LabReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Unsent {
-    pub flow: Flow,
+    pub flow: FlowJson,
     /// The same in words.
     pub text: String,
     /// The last reason.
@@ -77,11 +77,11 @@ pub struct Counts {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Mismatch {
-    pub flow: Flow,
+    pub flow: FlowJson,
     /// The same in words.
     pub text: String,
-    pub predicted: Verdict,
-    pub measured: Verdict,
+    pub predicted: VerdictJson,
+    pub measured: VerdictJson,
     /// The policies that the prediction comes from.
     pub by: Vec<String>,
 }
@@ -142,7 +142,7 @@ impl LabReport {
                 Some(Measured::Verdict(measured)) => {
                     counts.not_as_predicted += 1;
                     report.mismatches.push(Mismatch {
-                        flow: Flow::new(&placed.snapshot, &one.flow),
+                        flow: FlowJson::new(&placed.snapshot, &one.flow),
                         text: flow_text(&placed.snapshot, &one.flow),
                         predicted: one.predicted.into(),
                         measured: (*measured).into(),
@@ -150,7 +150,7 @@ impl LabReport {
                     });
                 }
                 Some(Measured::Failed(why)) => report.failed.push(Unsent {
-                    flow: Flow::new(&placed.snapshot, &one.flow),
+                    flow: FlowJson::new(&placed.snapshot, &one.flow),
                     text: flow_text(&placed.snapshot, &one.flow),
                     why: why.clone(),
                 }),
@@ -219,11 +219,11 @@ pub fn report(report: &LabReport, look: Look) -> Text {
     out
 }
 
-fn word(verdict: Verdict) -> &'static str {
+fn word(verdict: VerdictJson) -> &'static str {
     match verdict {
-        Verdict::Allow => "allowed",
-        Verdict::Deny => "denied",
-        Verdict::Reject => "rejected",
+        VerdictJson::Allow => "allowed",
+        VerdictJson::Deny => "denied",
+        VerdictJson::Reject => "rejected",
     }
 }
 

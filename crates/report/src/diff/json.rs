@@ -1,42 +1,44 @@
-//! A difference for programs.
+//! Diff as JSON.
 
 use std::ops::ControlFlow;
 
-use palisade_analysis::diff::{self, By, Change, Counterexample, Deciders, Deciding, parts};
-use palisade_analysis::map::{Entry, connections};
+use palisade_analysis::diff::{
+    self, Counterexample, DeciderLookup, DecisionSource, SideDecision, TrafficChange, parts,
+};
+use palisade_analysis::map::{PairTraffic, connections};
 use palisade_analysis::reach::cells::Cells;
 use serde::Serialize;
 
-use super::Facts;
-use crate::json::{Diagnostic, print};
-use crate::peers::{Allowed, Empty, Nodes, Peer, Range, Workload};
+use super::DiffContext;
+use crate::json::{DiagnosticJson, print};
+use crate::peers::{AddressRangeJson, AllowedJson, EmptyJson, NodesJson, PeerJson, WorkloadJson};
 use crate::text::Text;
 
 /// The whole document.
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Document"))]
 #[serde(rename_all = "camelCase")]
-pub struct Document {
+pub struct DiffJson {
     /// Every pair that differs.
-    changes: Vec<Row>,
+    changes: Vec<DiffRowJson>,
     /// Workloads and nodes that differ.
-    nodes: Vec<Row>,
+    nodes: Vec<DiffRowJson>,
     /// Pods that are not like the others of their workload, where the row of the workload is the same.
-    pods: Vec<Row>,
+    pods: Vec<DiffRowJson>,
     /// Where nothing differs: what would become of pods that are not there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    potential: Option<Potential>,
-    workloads: Moved,
-    summary: Summary,
+    potential: Option<PotentialJson>,
+    workloads: WorkloadChangesJson,
+    summary: DiffSummaryJson,
     /// What of the input makes the answer less sure.
-    input_problems: Vec<Diagnostic>,
+    input_problems: Vec<DiagnosticJson>,
 }
 
 /// A connection each that two sets of policies treat otherwise, for pods that are not there.
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Potential"))]
 #[serde(rename_all = "camelCase")]
-struct Potential {
+struct PotentialJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     opened: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,43 +58,43 @@ struct Potential {
 
 /// A pair that may do something else.
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Row"))]
 #[serde(rename_all = "camelCase")]
-struct Row {
+struct DiffRowJson {
     kind: &'static str,
-    src: Peer,
-    dst: Peer,
-    before: Allowed,
-    after: Allowed,
+    src: PeerJson,
+    dst: PeerJson,
+    before: AllowedJson,
+    after: AllowedJson,
     /// The same over the other family of addresses, where the two have both and it is something else.
     #[serde(skip_serializing_if = "Option::is_none")]
-    before_other_family: Option<Allowed>,
+    before_other_family: Option<AllowedJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    after_other_family: Option<Allowed>,
+    after_other_family: Option<AllowedJson>,
     /// What of it opens; left out where nothing does.
     #[serde(skip_serializing_if = "Option::is_none")]
-    opened: Option<Part>,
+    opened: Option<ChangedTrafficJson>,
     /// What of it closes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    closed: Option<Part>,
+    closed: Option<ChangedTrafficJson>,
 }
 
 /// Some traffic, and who decides about it.
 #[derive(Debug, Clone, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Part"))]
 #[serde(rename_all = "camelCase")]
-struct Part {
+struct ChangedTrafficJson {
     #[serde(flatten)]
-    allowed: Allowed,
-    decided_before: Vec<Decided>,
-    decided_after: Vec<Decided>,
+    allowed: AllowedJson,
+    decided_before: Vec<DecisionJson>,
+    decided_after: Vec<DecisionJson>,
 }
 
 /// Who decided.
 #[derive(Debug, Clone, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Decided"))]
 #[serde(rename_all = "camelCase")]
-struct Decided {
+struct DecisionJson {
     direction: &'static str,
     action: String,
     /// `rule`, `isolation`, `default` or `absent`.
@@ -111,17 +113,17 @@ struct Decided {
 
 /// Workloads that came and went.
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
-struct Moved {
-    added: Vec<Workload>,
-    removed: Vec<Workload>,
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Moved"))]
+struct WorkloadChangesJson {
+    added: Vec<WorkloadJson>,
+    removed: Vec<WorkloadJson>,
 }
 
 /// How much there is.
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Summary"))]
 #[serde(rename_all = "camelCase")]
-struct Summary {
+struct DiffSummaryJson {
     opened: usize,
     closed: usize,
     workloads: usize,
@@ -131,46 +133,52 @@ struct Summary {
     left_out: usize,
 }
 
-/// Steps for a row: all of them are kept until they are printed, about a kilobyte each.
-const ROW: u64 = 3_000;
+/// Work of a row, in steps: all rows are kept until they are printed, about a kilobyte each.
+const ROW_WORK: u64 = 3_000;
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde wants it
 fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// All of it.
-pub fn json(facts: &Facts<'_, '_>, cells: &mut Cells) -> Text {
+/// Prints a diff as JSON.
+pub fn json(context: &DiffContext<'_, '_>, cells: &mut Cells) -> Text {
     let (mut changes, mut nodes, mut pods) = (Vec::new(), Vec::new(), Vec::new());
-    let mut deciders = Deciders::new(facts.diff, facts.cuts);
-    let told = facts.diff.changes(facts.select, facts.cuts, cells, |cells, change| {
-        cells.work().take(ROW);
+    let mut deciders = DeciderLookup::new(context.diff, context.cuts);
+    let streamed = context.diff.changes(context.select, context.cuts, cells, |cells, change| {
+        cells.work().take(ROW_WORK);
         if cells.work().is_spent() {
             return ControlFlow::Break(());
         }
-        let of_pods = |peer| matches!(peer, diff::Peer::Outlier(at) if facts.diff.outliers[at].of.is_some());
-        let of_nodes = |peer| matches!(peer, diff::Peer::Outlier(at) if facts.diff.outliers[at].of.is_none());
+        let of_pods =
+            |peer| matches!(peer, diff::DiffPeer::Outlier(at) if context.diff.outliers[at].of.is_some());
+        let of_nodes =
+            |peer| matches!(peer, diff::DiffPeer::Outlier(at) if context.diff.outliers[at].of.is_none());
         let ends = [change.source, change.destination];
         let list = match () {
             () if ends.into_iter().any(of_nodes) => &mut nodes,
             () if ends.into_iter().any(of_pods) => &mut pods,
             () => &mut changes,
         };
-        list.extend(rows(facts, &change, &mut deciders, cells));
+        list.extend(rows(context, &change, &mut deciders, cells));
         ControlFlow::Continue(())
     });
-    let diff = facts.diff;
-    let moved = Moved {
-        added: diff.came().map(Workload::from).collect(),
-        removed: diff.went().map(Workload::from).collect(),
+    let diff = context.diff;
+    let moved = WorkloadChangesJson {
+        added: diff.added().map(WorkloadJson::from).collect(),
+        removed: diff.removed().map(WorkloadJson::from).collect(),
     };
-    let (opened, closed) = (facts.findings.opened, facts.findings.closed);
-    let left_out = facts.diff.left_out.len()
-        + facts.findings.unseen.max(told.continue_value().map_or(facts.workloads(), |told| told.left_out));
-    let summary = Summary { opened, closed, workloads: facts.workloads(), pairs: facts.pairs(), left_out };
+    let (opened, closed) = (context.findings.opened, context.findings.closed);
+    let left_out = context.diff.left_out.len()
+        + context
+            .findings
+            .unseen
+            .max(streamed.continue_value().map_or(context.workloads(), |streamed| streamed.left_out));
+    let summary =
+        DiffSummaryJson { opened, closed, workloads: context.workloads(), pairs: context.pairs(), left_out };
     let flow = |found: &Option<Counterexample>| found.as_ref().map(|found| found.flow.clone());
-    let beyond = facts.beyond;
-    let potential = Potential {
+    let beyond = context.beyond;
+    let potential = PotentialJson {
         opened: flow(&beyond.opened),
         closed: flow(&beyond.closed),
         named_opened: flow(&beyond.named_opened),
@@ -182,37 +190,37 @@ pub fn json(facts: &Facts<'_, '_>, cells: &mut Cells) -> Text {
         || beyond.closed.is_some()
         || beyond.refused.is_some()
         || beyond.conditions.is_some();
-    print(&Document {
+    print(&DiffJson {
         changes,
         nodes,
         pods,
         potential: any.then_some(potential),
         workloads: moved,
         summary,
-        input_problems: facts.problems.iter().map(Diagnostic::from).collect(),
+        input_problems: context.problems.iter().map(DiagnosticJson::from).collect(),
     })
 }
 
-/// A change; one for each of several pods.
+/// Returns the rows of a change: one for each of its pods.
 fn rows(
-    facts: &Facts<'_, '_>,
-    change: &Change,
-    deciders: &mut Deciders<'_, '_>,
+    context: &DiffContext<'_, '_>,
+    change: &TrafficChange,
+    deciders: &mut DeciderLookup<'_, '_>,
     cells: &mut Cells,
-) -> Vec<Row> {
+) -> Vec<DiffRowJson> {
     let (mut opened, mut closed) = (None, None);
     for (opens, part) in parts(change, cells) {
         let (before, after) = deciders.of(change, opens, part, cells);
-        let part = Part {
-            allowed: Allowed::from(&connections(part, cells)),
+        let part = ChangedTrafficJson {
+            allowed: AllowedJson::from(&connections(part, cells)),
             decided_before: before.iter().map(decided).collect(),
             decided_after: after.iter().map(decided).collect(),
         };
         *(if opens { &mut opened } else { &mut closed }) = Some(part);
     }
-    let allowed = |entry: &Entry| Allowed::from(&connections(entry.allowed, cells));
-    let other = |entry: &Entry| entry.other.map(|other| Allowed::from(&connections(other, cells)));
-    let row = |src: &Peer, dst: &Peer| Row {
+    let allowed = |entry: &PairTraffic| AllowedJson::from(&connections(entry.allowed, cells));
+    let other = |entry: &PairTraffic| entry.other.map(|other| AllowedJson::from(&connections(other, cells)));
+    let row = |src: &PeerJson, dst: &PeerJson| DiffRowJson {
         kind: change.kind().as_str(),
         src: src.clone(),
         dst: dst.clone(),
@@ -223,34 +231,34 @@ fn rows(
         opened: opened.clone(),
         closed: closed.clone(),
     };
-    let (from, to) = (peers(change.source, facts), peers(change.destination, facts));
+    let (from, to) = (peers(change.source, context), peers(change.destination, context));
     from.iter().flat_map(|src| to.iter().map(move |dst| (src, dst))).map(|(src, dst)| row(src, dst)).collect()
 }
 
-fn peers(peer: diff::Peer, facts: &Facts<'_, '_>) -> Vec<Peer> {
+fn peers(peer: diff::DiffPeer, context: &DiffContext<'_, '_>) -> Vec<PeerJson> {
     match peer {
-        diff::Peer::Workload(at) => vec![Peer::from(facts.diff.name(at))],
-        diff::Peer::Range(from, to) => vec![Peer::Range(Range { from, to })],
-        diff::Peer::IngressController => vec![Peer::IngressController(Empty {})],
-        diff::Peer::Outlier(at) => {
-            let spot = &facts.diff.outliers[at];
-            let Some(workload) = spot.of else {
-                return vec![Peer::Node(Nodes { names: spot.names.clone(), every: false })];
+        diff::DiffPeer::Workload(at) => vec![PeerJson::from(context.diff.name(at))],
+        diff::DiffPeer::Range(from, to) => vec![PeerJson::Range(AddressRangeJson { from, to })],
+        diff::DiffPeer::IngressController => vec![PeerJson::IngressController(EmptyJson {})],
+        diff::DiffPeer::Outlier(at) => {
+            let outlier = &context.diff.outliers[at];
+            let Some(workload) = outlier.of else {
+                return vec![PeerJson::Node(NodesJson { names: outlier.names.clone(), every: false })];
             };
-            let namespace = facts.diff.name(workload).namespace.to_string();
+            let namespace = context.diff.name(workload).namespace.to_string();
             let name = |full: &String| full.split_once('/').map_or("", |(_, name)| name).to_owned();
-            let pod = |full: &String| Workload {
+            let pod = |full: &String| WorkloadJson {
                 namespace: namespace.clone(),
                 name: name(full),
                 kind: "Pod".to_owned(),
             };
-            spot.names.iter().map(|full| Peer::Workload(pod(full))).collect()
+            outlier.names.iter().map(|full| PeerJson::Workload(pod(full))).collect()
         }
     }
 }
 
-fn decided(deciding: &Deciding) -> Decided {
-    let mut decided = Decided {
+fn decided(deciding: &SideDecision) -> DecisionJson {
+    let mut decided = DecisionJson {
         direction: deciding.direction.as_str(),
         action: deciding.action.to_string(),
         by: "default",
@@ -261,20 +269,20 @@ fn decided(deciding: &Deciding) -> Decided {
         line: None,
     };
     let at = match &deciding.by {
-        By::Rule { policy, index, name, at } => {
+        DecisionSource::Rule { policy, index, name, at } => {
             decided.by = "rule";
             decided.policies = vec![policy.to_string()];
             decided.rule = Some(*index);
             decided.rule_name = name.as_ref().map(ToString::to_string);
             at.as_ref()
         }
-        By::Isolation(by) => {
+        DecisionSource::Isolation(by) => {
             decided.by = "isolation";
             decided.policies = by.iter().map(ToString::to_string).collect();
             by.first().and_then(|object| object.at.as_ref())
         }
-        By::Nobody => None,
-        By::Absent => {
+        DecisionSource::Nobody => None,
+        DecisionSource::Absent => {
             decided.by = "absent";
             None
         }

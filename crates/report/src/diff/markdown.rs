@@ -1,47 +1,47 @@
-//! A difference as a comment on a pull request: the answer first, a table, the reasons beside.
+//! Diff as a comment on a pull request: the summary, then a table with reasons.
 
-use palisade_analysis::diff::{Deciding, grouped};
+use palisade_analysis::diff::{SideDecision, grouped};
 use palisade_analysis::map::connections;
 use palisade_analysis::reach::cells::Cells;
 use palisade_model::diagnostic::Diagnostic;
 
 use super::causes::causes;
-use super::{Facts, words};
+use super::{DiffContext, phrases};
 use crate::diagnostics::plural;
 use crate::text::{NL, Text};
 
-/// How many rows are open to see; the rest is folded away.
-const SHOWN: usize = 20;
-/// How many rows there are at most: a comment has a limit.
-const MOST: usize = 200;
-/// How many problems of the input are listed.
-const MOST_PROBLEMS: usize = 10;
+/// Maximum number of rows outside of the folded part.
+const MAX_SHOWN: usize = 20;
+/// Maximum number of rows: comments are limited in length.
+const MAX_ROWS: usize = 200;
+/// Maximum number of problems of the input listed.
+const MAX_PROBLEMS: usize = 10;
 
-/// All of it.
-pub fn markdown(facts: &Facts<'_, '_>, cells: &Cells) -> Text {
+/// Prints a diff as Markdown.
+pub fn markdown(context: &DiffContext<'_, '_>, cells: &Cells) -> Text {
     let mut out = Text::new();
-    let (before, after) = (escaped(&facts.names.0), escaped(&facts.names.1));
-    write_line!(out, "### Network policy: {}{NL}", words::headline(facts).to_lowercase());
-    problems(facts, &mut out);
-    if facts.findings.list.is_empty() && !facts.diff.is_about_nobody() && facts.is_complete() {
+    let (before, after) = (escaped(&context.names.0), escaped(&context.names.1));
+    write_line!(out, "### Network policy: {}{NL}", phrases::headline(context).to_lowercase());
+    problems(context, &mut out);
+    if context.findings.list.is_empty() && !context.diff.has_no_workloads() && context.is_complete() {
         write_line!(
             out,
             "What could connect in {before} can in {after}, and nothing else can ({}).",
-            words::compared(facts)
+            phrases::compared(context)
         );
     }
-    for line in words::beyond(facts) {
+    for line in phrases::beyond(context) {
         write_line!(out, "{NL}{}", escaped(&line));
     }
     let mut rows = Vec::new();
-    for finding in &facts.findings.list {
+    for finding in &context.findings.list {
         let traffic = escaped(&connections(finding.part, cells).to_string());
         for (sources, destinations) in grouped(&finding.pairs) {
             rows.push(text!(
                 "| {} | {} | {} | {traffic} | {} | {} |",
                 Text::own(if finding.opens { "⚠️ **opens**" } else { "🔒 **closes**" }),
-                escaped(&words::ends(&sources, facts.diff)),
-                escaped(&words::ends(&destinations, facts.diff)),
+                escaped(&phrases::ends(&sources, context.diff)),
+                escaped(&phrases::ends(&destinations, context.diff)),
                 reasons(&finding.before),
                 reasons(&finding.after),
             ));
@@ -53,56 +53,56 @@ pub fn markdown(facts: &Facts<'_, '_>, cells: &Cells) -> Text {
             write_line!(out, "{row}");
         }
     };
-    let kept = &rows[..rows.len().min(MOST)];
+    let kept = &rows[..rows.len().min(MAX_ROWS)];
     if !kept.is_empty() {
-        let (shown, folded) = kept.split_at(kept.len().min(SHOWN));
+        let (shown, folded) = kept.split_at(kept.len().min(MAX_SHOWN));
         table(shown, &mut out);
         if !folded.is_empty() {
             write_line!(out, "{NL}<details><summary>{}</summary>{NL}", plural(folded.len(), "more row"));
             table(folded, &mut out);
             write_line!(out, "{NL}</details>");
         }
-        if rows.len() > MOST {
-            write_line!(out, "{NL}… and {} that are not shown.", plural(rows.len() - MOST, "row"));
+        if rows.len() > MAX_ROWS {
+            write_line!(out, "{NL}… and {} that are not shown.", plural(rows.len() - MAX_ROWS, "row"));
         }
     }
-    for line in causes(facts.diff) {
+    for line in causes(context.diff) {
         write_line!(out, "{NL}{}", escaped(&line));
     }
-    if !facts.findings.list.is_empty() {
-        write_line!(out, "{NL}<sub>{} → {}; {}.</sub>", before, after, words::compared(facts));
+    if !context.findings.list.is_empty() {
+        write_line!(out, "{NL}<sub>{} → {}; {}.</sub>", before, after, phrases::compared(context));
     }
     out
 }
 
-/// What of the input makes the answer less sure: a reader of the comment sees no standard error.
-fn problems(facts: &Facts<'_, '_>, out: &mut Text) {
-    if facts.problems.is_empty() {
+/// Prints problems of the input: readers of the comment do not see standard error.
+fn problems(context: &DiffContext<'_, '_>, out: &mut Text) {
+    if context.problems.is_empty() {
         return;
     }
     let (wrong, doubtful): (Vec<&Diagnostic>, Vec<_>) =
-        facts.problems.iter().partition(|problem| problem.is_error());
+        context.problems.iter().partition(|problem| problem.is_error());
     write_line!(
         out,
         "> [!WARNING]{NL}> Not everything could be read as it is meant, so the cluster may say otherwise:"
     );
-    for problem in wrong.iter().chain(&doubtful).take(MOST_PROBLEMS) {
+    for problem in wrong.iter().chain(&doubtful).take(MAX_PROBLEMS) {
         let at = problem.location.as_ref().map(|at| format!(" `{}:{}`", at.file.replace('`', "'"), at.line));
         write_line!(out, "> - {}{}", escaped(&problem.message), at.unwrap_or_default());
     }
-    if facts.problems.len() > MOST_PROBLEMS {
-        write_line!(out, "> - … and {} more", facts.problems.len() - MOST_PROBLEMS);
+    if context.problems.len() > MAX_PROBLEMS {
+        write_line!(out, "> - … and {} more", context.problems.len() - MAX_PROBLEMS);
     }
     out.end_line();
 }
 
-fn reasons(deciders: &[Deciding]) -> String {
+fn reasons(deciders: &[SideDecision]) -> String {
     let one = |(words, at): (String, Option<palisade_model::diagnostic::Location>)| {
         let file = |file: &str| file.replace('`', "'").replace('|', "\\|");
         let at = at.map(|at| format!(" `{}:{}`", file(&at.file), at.line)).unwrap_or_default();
         format!("{}{at}", escaped(&words))
     };
-    words::decided(deciders).into_iter().map(one).collect::<Vec<_>>().join("<br>")
+    phrases::decided(deciders).into_iter().map(one).collect::<Vec<_>>().join("<br>")
 }
 
 /// Without what Markdown or HTML would take for its own.

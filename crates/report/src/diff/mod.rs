@@ -1,63 +1,63 @@
-//! A semantic difference: for people, for programs, for a pull request, for code scanning.
+//! Printers of diffs: text, JSON, Markdown and SARIF.
 //!
-//! All of them say the same facts in the same order: how much opens and closes, then each of it with who decides now and
-//! who decided before, then workloads that came and went.
+//! All print the same facts in the same order: numbers of opened and closed connections, each finding with its deciders
+//! before and after, added and removed workloads.
 
 mod causes;
 mod json;
 mod markdown;
+mod phrases;
 mod sarif;
 mod text;
-mod words;
 
 #[cfg(any(test, feature = "schema"))]
-pub use json::Document;
+pub use json::DiffJson;
 pub use json::json;
 pub use markdown::markdown;
+pub use phrases::{beyond, ends};
 pub use sarif::sarif;
 pub use text::text;
-pub use words::{beyond, ends};
 
-use palisade_analysis::diff::{Beyond, Diff, Findings, Select};
+use palisade_analysis::diff::{ChangeFilter, Diff, DiffFindings, PotentialDifferences};
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_model::diagnostic::Diagnostic;
 
-/// What is printed.
+/// A diff with everything that its printers need.
 #[derive(Debug)]
-pub struct Facts<'d, 's> {
-    /// Both sides.
+pub struct DiffContext<'d, 's> {
+    /// The two sides compared.
     pub diff: &'d Diff<'s>,
-    /// What opens and closes.
-    pub findings: &'d Findings,
-    /// What would become of pods that are not there, where nothing opens or closes for those that are.
-    pub beyond: &'d Beyond,
-    /// What of the input makes the answer less sure.
+    /// Opened and closed connections.
+    pub findings: &'d DiffFindings,
+    /// Differences for pods that could exist, where there is none for existing ones.
+    pub beyond: &'d PotentialDifferences,
+    /// Problems of the input that make the answer less certain.
     pub problems: &'d [Diagnostic],
-    /// Which changes are told.
-    pub select: &'d Select,
-    /// The boundaries of addresses.
+    /// Filter of the changes to print.
+    pub select: &'d ChangeFilter,
+    /// Boundaries of the address intervals of both sides.
     pub cuts: &'d Cuts,
-    /// What the two sides are called.
+    /// Names of the sides before and after.
     pub names: (String, String),
-    /// How many findings are printed for people; all where it is `None`.
+    /// Maximum number of findings in text; all when `None`.
     pub most: Option<usize>,
 }
 
-impl Facts<'_, '_> {
-    /// How many workloads there are, on either side.
+impl DiffContext<'_, '_> {
+    /// Number of workloads on either side.
     fn workloads(&self) -> usize {
         self.diff.written().count()
     }
 
-    /// Whether everything was compared that is there.
+    /// Whether the comparison covered everything.
     pub fn is_complete(&self) -> bool {
         let proven = self.beyond.proof.is_none_or(|proof| proof.is_complete());
-        // Where there is nobody, it is pods that could be there that count.
-        let compared = proven || !self.diff.is_about_nobody();
+        // Without workloads the comparison of possible pods counts.
+        let compared = proven || !self.diff.has_no_workloads();
         self.diff.left_out.is_empty() && self.findings.unseen == 0 && compared && !self.cuts.coarse
     }
 
-    /// How many pairs of them.
+    /// Number of pairs of workloads.
     fn pairs(&self) -> usize {
         self.workloads().saturating_mul(self.workloads())
     }

@@ -1,16 +1,16 @@
-//! A difference for code scanning: a result for each finding, at the rule that decides now.
+//! Diff as SARIF for code scanning: a result for each finding, at the rule that decides after the change.
 
-use palisade_analysis::diff::{Finding, grouped};
+use palisade_analysis::diff::{DiffFinding, grouped};
 use palisade_analysis::map::connections;
 use palisade_analysis::reach::cells::Cells;
 use serde_json::{Value, json};
 
-use super::{Facts, words};
+use super::{DiffContext, phrases};
 use crate::sarif::{document, location};
 use crate::text::Text;
 
-/// All of it.
-pub fn sarif(facts: &Facts<'_, '_>, cells: &Cells) -> Text {
+/// Prints a diff as SARIF.
+pub fn sarif(context: &DiffContext<'_, '_>, cells: &Cells) -> Text {
     let rules = [
         rule(
             "palisade/opens",
@@ -24,7 +24,7 @@ pub fn sarif(facts: &Facts<'_, '_>, cells: &Cells) -> Text {
         ),
     ];
     let results: Vec<Value> =
-        facts.findings.list.iter().flat_map(|finding| results(finding, facts, cells)).collect();
+        context.findings.list.iter().flat_map(|finding| results(finding, context, cells)).collect();
     document(&rules, &results)
 }
 
@@ -37,20 +37,21 @@ fn rule(id: &str, title: &str, text: &str) -> Value {
     })
 }
 
-fn results(finding: &Finding, facts: &Facts<'_, '_>, cells: &Cells) -> Vec<Value> {
+fn results(finding: &DiffFinding, context: &DiffContext<'_, '_>, cells: &Cells) -> Vec<Value> {
     let traffic = connections(finding.part, cells).to_string();
-    // Where a reader can change something: what decides now, in files of now; else what did.
+    // A location that can be edited: the decider after the change, else the one before, in files of after.
     let deciders = finding.after.iter().chain(&finding.before);
-    let place =
-        deciders.filter_map(words::place).find(|at| !at.file.starts_with(&format!("{}:", facts.names.0)));
+    let place = deciders
+        .filter_map(phrases::location_of)
+        .find(|at| !at.file.starts_with(&format!("{}:", context.names.0)));
     let why = |when: &str, deciders| -> String {
-        let all: Vec<String> = words::decided(deciders).into_iter().map(|(words, _)| words).collect();
+        let all: Vec<String> = phrases::decided(deciders).into_iter().map(|(words, _)| words).collect();
         if all.is_empty() { String::new() } else { format!(" {when}: {}.", all.join("; ")) }
     };
     let result = |(sources, destinations): (Vec<_>, Vec<_>)| {
         let (verb, id, index) =
             if finding.opens { ("opens", "palisade/opens", 0) } else { ("closes", "palisade/closes", 1) };
-        let (from, to) = (words::ends(&sources, facts.diff), words::ends(&destinations, facts.diff));
+        let (from, to) = (phrases::ends(&sources, context.diff), phrases::ends(&destinations, context.diff));
         let text = format!(
             "{from} → {to} {verb}: {traffic}.{}{}",
             why("Now", &finding.after),

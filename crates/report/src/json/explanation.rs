@@ -1,4 +1,4 @@
-//! A verdict on a connection and everything behind it, as JSON.
+//! JSON form of an evaluation: a flow, its verdict, and the trace of both sides.
 
 #![allow(missing_docs, reason = "comments on fields are descriptions in docs/schemas")]
 
@@ -8,59 +8,59 @@ use palisade_model::snapshot;
 use palisade_model::trace::{self, Because, Exemption, StageName, StageOutcome, StepResult};
 use serde::Serialize;
 
-use super::Diagnostic;
+use super::{DiagnosticJson, file_and_line};
 
 /// What `explain --output json` prints.
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Explanation"))]
 #[serde(rename_all = "camelCase")]
-pub struct Explanation {
+pub struct ExplanationJson {
     /// The connection.
-    pub flow: Flow,
+    pub flow: FlowJson,
     /// What becomes of it.
-    pub verdict: Verdict,
+    pub verdict: VerdictJson,
     /// Whether an allowance depends on what the connection carries (layer 7): see the conditions of its sides.
     pub conditional: bool,
     /// What the source's side says.
-    pub egress: Side,
+    pub egress: SideJson,
     /// What the destination's side says.
-    pub ingress: Side,
+    pub ingress: SideJson,
     /// What would let a refused connection through, where one change is the obvious one.
     pub advice: Option<String>,
     /// The same connection over the other address family, where that gets another verdict.
-    pub other_family: Option<OtherFlow>,
+    pub other_family: Option<OtherFlowJson>,
     /// When the question stands for several connections: the others, with their verdicts.
-    pub others: Vec<OtherFlow>,
+    pub others: Vec<OtherFlowJson>,
     /// How many more there are than are listed.
     pub others_left_out: usize,
     /// What of the input makes the answer less sure: errors, and what was left out or read as something else.
-    pub input_problems: Vec<Diagnostic>,
+    pub input_problems: Vec<DiagnosticJson>,
 }
 
 /// Another connection that the question stands for.
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
-pub struct OtherFlow {
-    pub flow: Flow,
-    pub verdict: Verdict,
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "OtherFlow"))]
+pub struct OtherFlowJson {
+    pub flow: FlowJson,
+    pub verdict: VerdictJson,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Verdict"))]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum VerdictJson {
     Allow,
     Deny,
     Reject,
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Flow"))]
 #[serde(rename_all = "camelCase")]
-pub struct Flow {
-    pub source: Endpoint,
+pub struct FlowJson {
+    pub source: EndpointJson,
     /// After service translation.
-    pub destination: Endpoint,
+    pub destination: EndpointJson,
     /// `tcp`, `udp`, `sctp` or `icmp`.
     pub protocol: String,
     /// The destination's port after service translation; null for ICMP.
@@ -73,9 +73,9 @@ pub struct Flow {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Endpoint"))]
 #[serde(rename_all = "camelCase")]
-pub struct Endpoint {
+pub struct EndpointJson {
     /// `pod`, `node` or `outside`.
     pub kind: String,
     pub namespace: Option<String>,
@@ -86,24 +86,24 @@ pub struct Endpoint {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Side"))]
 #[serde(rename_all = "camelCase")]
-pub struct Side {
-    pub verdict: Verdict,
+pub struct SideJson {
+    pub verdict: VerdictJson,
     /// `rule`, `isolation`, `default`, `outside`, `node`, `hostNetwork`, `ownAddress`, `ownNode` or
     /// `neighbourDiscovery`.
     pub because: String,
     /// The rule that decided; for a deny by isolation the first policy that isolates, with a null rule.
-    pub decided_by: Option<Decider>,
+    pub decided_by: Option<DeciderJson>,
     /// What the connection must carry for an allowance to hold: one of these, or anything when there is none.
     pub conditions: Vec<String>,
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StageJson>,
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Decider"))]
 #[serde(rename_all = "camelCase")]
-pub struct Decider {
+pub struct DeciderJson {
     pub kind: String,
     pub namespace: Option<String>,
     pub name: String,
@@ -116,26 +116,26 @@ pub struct Decider {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Stage"))]
 #[serde(rename_all = "camelCase")]
-pub struct Stage {
+pub struct StageJson {
     /// `NetworkPolicy`, or the tier as `name (number)`.
     pub stage: String,
     pub tier: Option<u8>,
     /// `no-match`, `not-isolated`, `passed`, `allow`, `deny` or `reject`.
     pub outcome: String,
     /// In the NetworkPolicy stage: the policies that isolate the pod.
-    pub isolated_by: Vec<Ref>,
+    pub isolated_by: Vec<PolicyRefJson>,
     /// The rules that were asked, in order.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<RuleJson>,
     /// Policies of the stage that do not apply to the pod.
-    pub does_not_apply: Vec<Bystander>,
+    pub does_not_apply: Vec<BystanderJson>,
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Rule"))]
 #[serde(rename_all = "camelCase")]
-pub struct Rule {
+pub struct RuleJson {
     pub kind: String,
     pub namespace: Option<String>,
     pub name: String,
@@ -154,8 +154,8 @@ pub struct Rule {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
-pub struct Ref {
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Ref"))]
+pub struct PolicyRefJson {
     pub kind: String,
     pub namespace: Option<String>,
     pub name: String,
@@ -166,9 +166,9 @@ pub struct Ref {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Bystander"))]
 #[serde(rename_all = "camelCase")]
-pub struct Bystander {
+pub struct BystanderJson {
     pub kind: String,
     pub namespace: Option<String>,
     pub name: String,
@@ -177,14 +177,14 @@ pub struct Bystander {
 
 // === from the model ===
 
-impl Explanation {
+impl ExplanationJson {
     pub fn new(snapshot: &snapshot::Snapshot, evaluation: &trace::Evaluation) -> Self {
-        Explanation {
-            flow: Flow::new(snapshot, &evaluation.flow),
+        ExplanationJson {
+            flow: FlowJson::new(snapshot, &evaluation.flow),
             verdict: evaluation.verdict.into(),
             conditional: !evaluation.conditions().is_empty(),
-            egress: Side::new(&evaluation.egress),
-            ingress: Side::new(&evaluation.ingress),
+            egress: SideJson::new(&evaluation.egress),
+            ingress: SideJson::new(&evaluation.ingress),
             advice: crate::explain::advice(snapshot, evaluation),
             other_family: None,
             others: Vec::new(),
@@ -194,29 +194,29 @@ impl Explanation {
     }
 }
 
-impl OtherFlow {
+impl OtherFlowJson {
     pub fn new(snapshot: &snapshot::Snapshot, flow: &flow::Flow, verdict: trace::Verdict) -> Self {
-        OtherFlow { flow: Flow::new(snapshot, flow), verdict: verdict.into() }
+        OtherFlowJson { flow: FlowJson::new(snapshot, flow), verdict: verdict.into() }
     }
 }
 
-impl From<trace::Verdict> for Verdict {
+impl From<trace::Verdict> for VerdictJson {
     fn from(verdict: trace::Verdict) -> Self {
         match verdict {
-            trace::Verdict::Allow => Verdict::Allow,
-            trace::Verdict::Deny => Verdict::Deny,
-            trace::Verdict::Reject => Verdict::Reject,
+            trace::Verdict::Allow => VerdictJson::Allow,
+            trace::Verdict::Deny => VerdictJson::Deny,
+            trace::Verdict::Reject => VerdictJson::Reject,
         }
     }
 }
 
-impl Flow {
+impl FlowJson {
     pub fn new(snapshot: &snapshot::Snapshot, flow: &flow::Flow) -> Self {
         let traffic = flow.traffic;
         let via = flow.via.map(|service| &snapshot.services()[service]);
-        Flow {
-            source: Endpoint::new(snapshot, flow.source),
-            destination: Endpoint::new(snapshot, flow.destination),
+        FlowJson {
+            source: EndpointJson::new(snapshot, flow.source),
+            destination: EndpointJson::new(snapshot, flow.destination),
             protocol: traffic.protocol.to_string(),
             port: traffic.protocol.has_ports().then_some(traffic.port),
             source_port: traffic.source_port,
@@ -227,7 +227,7 @@ impl Flow {
     }
 }
 
-impl Endpoint {
+impl EndpointJson {
     fn new(snapshot: &snapshot::Snapshot, party: flow::Party) -> Self {
         let (kind, namespace, name, stands_for) = match party.who {
             Who::Pod(pod) => {
@@ -239,11 +239,11 @@ impl Endpoint {
             Who::Outside => ("outside", None, None, None),
         };
         let address = party.address.map(|address| address.to_string());
-        Endpoint { kind: kind.to_owned(), namespace, name, stands_for, address }
+        EndpointJson { kind: kind.to_owned(), namespace, name, stands_for, address }
     }
 }
 
-impl Side {
+impl SideJson {
     fn new(side: &trace::Side) -> Self {
         let (because, decided_by) = match &side.because {
             Because::Exempt(Exemption::Outside) => ("outside", None),
@@ -253,40 +253,41 @@ impl Side {
             Because::Exempt(Exemption::OwnNode) => ("ownNode", None),
             Because::Exempt(Exemption::NeighbourDiscovery) => ("neighbourDiscovery", None),
             Because::Default => ("default", None),
-            Because::Isolation { by } => {
-                ("isolation", by.first().map(|object| Decider::new(object, None, &StageName::NetworkPolicy)))
-            }
+            Because::Isolation { by } => (
+                "isolation",
+                by.first().map(|object| DeciderJson::new(object, None, &StageName::NetworkPolicy)),
+            ),
             Because::Rule(decision) => {
-                ("rule", Some(Decider::new(&decision.object, Some(&decision.rule), &decision.stage)))
+                ("rule", Some(DeciderJson::new(&decision.object, Some(&decision.rule), &decision.stage)))
             }
         };
-        Side {
+        SideJson {
             verdict: side.verdict.into(),
             because: because.to_owned(),
             decided_by,
             conditions: side.because.conditions().iter().map(ToString::to_string).collect(),
-            stages: side.stages.iter().map(Stage::new).collect(),
+            stages: side.stages.iter().map(StageJson::new).collect(),
         }
     }
 }
 
-impl Decider {
+impl DeciderJson {
     fn new(object: &Object, rule: Option<&trace::RuleRef>, stage: &StageName) -> Self {
-        let at = rule.and_then(|rule| rule.at.as_ref()).or(object.at.as_ref());
-        Decider {
+        let (file, line) = file_and_line(rule.and_then(|rule| rule.at.as_ref()).or(object.at.as_ref()));
+        DeciderJson {
             kind: object.kind.to_string(),
             namespace: object.namespace.as_ref().map(ToString::to_string),
             name: object.name.to_string(),
             rule: rule.map(|rule| rule.index),
             rule_name: rule.and_then(|rule| rule.name.as_ref()).map(ToString::to_string),
             stage: stage.to_string(),
-            file: at.map(|at| at.file.to_string()),
-            line: at.map(|at| at.line),
+            file,
+            line,
         }
     }
 }
 
-impl Stage {
+impl StageJson {
     fn new(stage: &trace::StageTrace) -> Self {
         let outcome = match stage.outcome {
             StageOutcome::NoMatch => "no-match",
@@ -294,37 +295,38 @@ impl Stage {
             StageOutcome::Passed => "passed",
             StageOutcome::Decided(verdict) => verdict.as_str(),
         };
-        Stage {
+        StageJson {
             stage: stage.stage.to_string(),
             tier: match &stage.stage {
                 StageName::Tier(number, _) => Some(*number),
                 StageName::NoTier(_) | StageName::NetworkPolicy => None,
             },
             outcome: outcome.to_owned(),
-            isolated_by: stage.isolated_by.iter().map(|object| Ref::new(object, stage)).collect(),
-            rules: stage.steps.iter().map(Rule::new).collect(),
-            does_not_apply: stage.bystanders.iter().map(Bystander::new).collect(),
+            isolated_by: stage.isolated_by.iter().map(|object| PolicyRefJson::new(object, stage)).collect(),
+            rules: stage.steps.iter().map(RuleJson::new).collect(),
+            does_not_apply: stage.bystanders.iter().map(BystanderJson::new).collect(),
         }
     }
 }
 
-impl Ref {
+impl PolicyRefJson {
     fn new(object: &Object, stage: &trace::StageTrace) -> Self {
         let unreadable = stage.unreadable.iter().find(|(unreadable, _)| **unreadable == *object);
-        Ref {
+        let (file, line) = file_and_line(object.at.as_ref());
+        PolicyRefJson {
             unreadable: unreadable.map(|(_, what)| what.clone()),
             kind: object.kind.to_string(),
             namespace: object.namespace.as_ref().map(ToString::to_string),
             name: object.name.to_string(),
-            file: object.at.as_ref().map(|at| at.file.to_string()),
-            line: object.at.as_ref().map(|at| at.line),
+            file,
+            line,
         }
     }
 }
 
-impl Bystander {
+impl BystanderJson {
     fn new(bystander: &trace::Bystander) -> Self {
-        Bystander {
+        BystanderJson {
             kind: bystander.object.kind.to_string(),
             namespace: bystander.object.namespace.as_ref().map(ToString::to_string),
             name: bystander.object.name.to_string(),
@@ -333,14 +335,15 @@ impl Bystander {
     }
 }
 
-impl Rule {
+impl RuleJson {
     fn new(step: &trace::Step) -> Self {
         let (result, cause, why) = match &step.result {
             StepResult::Matched => ("matched", None, None),
             StepResult::NotMatched { cause, why, .. } => ("not-matched", Some(cause.as_str()), Some(why)),
             StepResult::FailedClosed { why } => ("failed-closed", None, Some(why)),
         };
-        Rule {
+        let (file, line) = file_and_line(step.rule.at.as_ref());
+        RuleJson {
             kind: step.object.kind.to_string(),
             namespace: step.object.namespace.as_ref().map(ToString::to_string),
             name: step.object.name.to_string(),
@@ -350,8 +353,8 @@ impl Rule {
             result: result.to_owned(),
             cause: cause.map(ToOwned::to_owned),
             why: why.cloned(),
-            file: step.rule.at.as_ref().map(|at| at.file.to_string()),
-            line: step.rule.at.as_ref().map(|at| at.line),
+            file,
+            line,
         }
     }
 }

@@ -1,10 +1,10 @@
-//! What became of tests, as JSON.
+//! JSON form of the results of tests.
 
 #![allow(missing_docs, reason = "comments on fields are descriptions in docs/schemas")]
 
 use serde::Serialize;
 
-use super::{Diagnostic, Explanation};
+use super::{DiagnosticJson, ExplanationJson};
 
 /// What `test --output json` prints.
 #[derive(Debug, Serialize)]
@@ -14,7 +14,7 @@ pub struct TestReport {
     pub failed: usize,
     pub cases: Vec<TestCase>,
     /// Files and tests that could not be read.
-    pub unreadable: Vec<Diagnostic>,
+    pub unreadable: Vec<DiagnosticJson>,
 }
 
 #[derive(Debug, Serialize)]
@@ -29,7 +29,7 @@ pub struct TestCase {
     pub flows: usize,
     pub failures: Vec<TestFailure>,
     /// What was wrong with the objects it used.
-    pub notes: Vec<Diagnostic>,
+    pub notes: Vec<DiagnosticJson>,
 }
 
 #[derive(Debug, Serialize)]
@@ -41,9 +41,9 @@ pub struct TestFailure {
     pub file: String,
     pub line: u32,
     /// For a flow: the whole reasoning.
-    pub explanation: Option<Explanation>,
+    pub explanation: Option<ExplanationJson>,
     /// For a request: what was said to it.
-    pub diagnostics: Vec<Diagnostic>,
+    pub diagnostics: Vec<DiagnosticJson>,
 }
 
 // === from the model ===
@@ -54,7 +54,7 @@ impl From<&palisade_policytest::SuiteReport> for TestReport {
             passed: report.passed(),
             failed: report.failed(),
             cases: report.cases.iter().map(TestCase::from).collect(),
-            unreadable: report.unreadable.iter().map(Diagnostic::from).collect(),
+            unreadable: report.unreadable.iter().map(DiagnosticJson::from).collect(),
         }
     }
 }
@@ -69,7 +69,7 @@ impl From<&palisade_policytest::CaseResult> for TestCase {
             ok: case.failures.is_empty(),
             flows: case.flows,
             failures: case.failures.iter().map(TestFailure::from).collect(),
-            notes: case.notes.iter().map(Diagnostic::from).collect(),
+            notes: case.notes.iter().map(DiagnosticJson::from).collect(),
         }
     }
 }
@@ -83,8 +83,8 @@ impl From<&palisade_policytest::CaseFailure> for TestFailure {
             got: failure.got.clone(),
             file: failure.at.file.to_string(),
             line: failure.at.line,
-            explanation: explanation.map(|(snapshot, evaluation)| Explanation::new(snapshot, evaluation)),
-            diagnostics: failure.diagnostics.iter().map(Diagnostic::from).collect(),
+            explanation: explanation.map(|(snapshot, evaluation)| ExplanationJson::new(snapshot, evaluation)),
+            diagnostics: failure.diagnostics.iter().map(DiagnosticJson::from).collect(),
         }
     }
 }

@@ -1,24 +1,23 @@
-//! A map for spreadsheets: a line for each pair and protocol, quoted as RFC 4180 has it (lines end as all
-//! others here do).
+//! Map as CSV: a line for each pair and protocol, quoted as in RFC 4180, with LF line ends.
 
 use palisade_analysis::reach::connections::Connections;
 
 use super::reasons::reasons;
-use super::{End, Facts, Line, Printer, Summary};
+use super::{MapContext, MapEnd, MapRow, MapSummary, Printer};
 use crate::text::Text;
 
-/// Prints rows as CSV.
+/// Printer of rows as CSV.
 #[derive(Debug, Default)]
-pub struct Csv;
+pub struct CsvPrinter;
 
-impl<'m> Printer<'m> for Csv {
-    fn begin(&mut self, facts: &Facts<'m>, out: &mut Text) {
+impl<'m> Printer<'m> for CsvPrinter {
+    fn begin(&mut self, context: &MapContext<'m>, out: &mut Text) {
         out.push_own("src_kind,src_namespace,src_name,dst_kind,dst_namespace,dst_name,protocol,ports,note");
-        out.push_own(if facts.explain { ",why\n" } else { "\n" });
+        out.push_own(if context.explain { ",why\n" } else { "\n" });
     }
 
-    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut Text) {
-        let ends = [end(facts, &line.source), end(facts, &line.destination)].concat();
+    fn row(&mut self, context: &MapContext<'m>, line: MapRow<'m>, out: &mut Text) {
+        let ends = [end(context, &line.source), end(context, &line.destination)].concat();
         let some = if line.uniform { "" } else { "some pods" };
         let why: Vec<String> = reasons(&line.why)
             .iter()
@@ -27,7 +26,7 @@ impl<'m> Printer<'m> for Csv {
                 format!("{} {}: {}{at}", reason.side, reason.part, reason.text)
             })
             .collect();
-        let mut say = |connections: &Connections, note: &str| {
+        let mut print_connections = |connections: &Connections, note: &str| {
             let from = connections.from.iter().map(|(first, last, from)| {
                 let note = format!("from source ports {first}-{last} {note}");
                 (&**from, note.trim_end().to_owned())
@@ -36,7 +35,7 @@ impl<'m> Printer<'m> for Csv {
                 for (protocol, ports) in protocols(connections) {
                     let mut fields = ends.clone();
                     fields.extend([protocol.to_owned(), ports, note.clone()]);
-                    if facts.explain {
+                    if context.explain {
                         fields.push(why.join("; "));
                     }
                     let quoted: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
@@ -45,30 +44,30 @@ impl<'m> Printer<'m> for Csv {
                 }
             }
         };
-        say(&line.allowed.connections, some);
+        print_connections(&line.allowed.connections, some);
         if let Some(other) = &line.other {
-            say(&other.connections, "over the other address family");
+            print_connections(&other.connections, "over the other address family");
         }
     }
 
-    fn end(&mut self, _facts: &Facts<'m>, _summary: &Summary, _out: &mut Text) {}
+    fn end(&mut self, _facts: &MapContext<'m>, _summary: &MapSummary, _out: &mut Text) {}
 }
 
-fn end(facts: &Facts<'_>, end: &End<'_>) -> Vec<String> {
+fn end(context: &MapContext<'_>, end: &MapEnd<'_>) -> Vec<String> {
     let (kind, namespace, name) = match end {
-        End::Workload(at) => {
-            let name = &facts.workloads[*at].name;
+        MapEnd::Workload(at) => {
+            let name = &context.workloads[*at].name;
             (name.kind.to_string(), name.namespace.to_string(), name.name.to_string())
         }
-        End::Range(first, last) => ("Range".to_owned(), String::new(), format!("{first}-{last}")),
-        End::IngressController => ("IngressController".to_owned(), String::new(), String::new()),
-        End::Nodes(None) => ("Node".to_owned(), String::new(), "*".to_owned()),
-        End::Nodes(Some(names)) => ("Node".to_owned(), String::new(), names.join(" ")),
+        MapEnd::Range(first, last) => ("Range".to_owned(), String::new(), format!("{first}-{last}")),
+        MapEnd::IngressController => ("IngressController".to_owned(), String::new(), String::new()),
+        MapEnd::Nodes(None) => ("Node".to_owned(), String::new(), "*".to_owned()),
+        MapEnd::Nodes(Some(names)) => ("Node".to_owned(), String::new(), names.join(" ")),
     };
     vec![kind, namespace, name]
 }
 
-/// Each protocol with its ports; all of them where none is named.
+/// Returns each protocol with its ports; no ports stand for all.
 fn protocols(connections: &Connections) -> Vec<(&'static str, String)> {
     let list = |ranges: &[(u16, u16)]| {
         let one = |(first, last): &(u16, u16)| {
@@ -87,14 +86,14 @@ fn protocols(connections: &Connections) -> Vec<(&'static str, String)> {
         }
     }
     if !connections.icmp.is_empty() {
-        let types = crate::peers::Allowed::from(connections).icmp_types.join(",");
+        let types = crate::peers::AllowedJson::from(connections).icmp_types.join(",");
         found.push(("ICMP", types));
     }
     found
 }
 
-/// A field as CSV has it. Spreadsheets take what begins with one of a few signs for a formula, and run it; with an apostrophe
-/// before it, it is text to them.
+/// Quotes a field. Spreadsheets evaluate a field that begins with one of a few signs as a formula; a leading apostrophe
+/// makes it text.
 fn quoted(field: &str) -> String {
     let formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let field = if formula { format!("'{field}") } else { field.to_owned() };
@@ -125,8 +124,8 @@ mod tests {
             icmp: vec![(8 << 8, 8 << 8)],
             ..Connections::default()
         };
-        let said: Vec<(&str, String)> = protocols(&connections);
+        let actual: Vec<(&str, String)> = protocols(&connections);
         let want = [("TCP", "80,8000-8080"), ("UDP", ""), ("ICMP", "8/0")];
-        assert_eq!(said, want.map(|(protocol, ports)| (protocol, ports.to_owned())));
+        assert_eq!(actual, want.map(|(protocol, ports)| (protocol, ports.to_owned())));
     }
 }

@@ -1,38 +1,43 @@
-//! A map as a graph for Graphviz: namespaces are clusters, workloads nodes, and what is let through labels edges.
+//! Map as a graph for Graphviz: namespaces are clusters, workloads nodes, and allowed traffic labels edges.
 
 use std::collections::BTreeMap;
 
-use super::fold::{Fold, Folded};
+use super::fold::{FoldedRow, RowFolder};
 use super::reasons::reasons;
-use super::{End, Facts, Line, Printer, Summary};
+use super::{MapContext, MapEnd, MapRow, MapSummary, Printer};
 use crate::text::{NL, Text, escape};
 
-/// Prints a graph.
+/// Printer of a graph.
 #[derive(Debug, Default)]
-pub struct Dot<'m> {
-    fold: Fold<'m>,
-    /// Nodes that are no workloads, and are already there, with their numbers.
+pub struct DotPrinter<'m> {
+    fold: RowFolder<'m>,
+    /// Printed nodes that are no workloads, with their numbers.
     others: BTreeMap<String, usize>,
-    /// Whether a workload is already there.
-    there: Vec<bool>,
-    /// The number of each namespace's cluster.
+    /// Whether each workload is printed already.
+    is_printed: Vec<bool>,
+    /// Number of each namespace's cluster.
     clusters: BTreeMap<&'m str, usize>,
 }
 
-// === impl Dot ===
+// === impl DotPrinter ===
 
-impl<'m> Dot<'m> {
-    fn say(&mut self, facts: &Facts<'m>, Folded { line, ranges }: &Folded<'m>, out: &mut Text) {
-        let addresses = facts.addresses(ranges);
-        let from = self.node(facts, &line.source, addresses.as_deref(), out);
-        let to = self.node(facts, &line.destination, addresses.as_deref(), out);
+impl<'m> DotPrinter<'m> {
+    fn print_row(
+        &mut self,
+        context: &MapContext<'m>,
+        FoldedRow { line, ranges }: &FoldedRow<'m>,
+        out: &mut Text,
+    ) {
+        let addresses = context.addresses(ranges);
+        let from = self.node(context, &line.source, addresses.as_deref(), out);
+        let to = self.node(context, &line.destination, addresses.as_deref(), out);
         write_text!(out, "  {from} -> {to} [label={}", quoted(&line.text()));
-        if facts.explain {
+        if context.explain {
             let lines: Vec<String> = reasons(&line.why)
                 .iter()
                 .map(|reason| {
                     let at = reason.at.as_ref().map(|at| format!(" ({at})")).unwrap_or_default();
-                    inside(&format!("{} {}: {}{at}", reason.side, reason.part, reason.text))
+                    escaped(&format!("{} {}: {}{at}", reason.side, reason.part, reason.text))
                 })
                 .collect();
             // DOT's own line break.
@@ -41,13 +46,13 @@ impl<'m> Dot<'m> {
         out.push_own("];\n");
     }
 
-    /// Those that are asked about are there from the beginning, the others come with the first edge. A cluster may be
-    /// said in pieces.
-    fn workload(&mut self, facts: &Facts<'m>, at: usize, out: &mut Text) {
-        if std::mem::replace(&mut self.there[at], true) {
+    /// Prints a workload, once: selected ones at the beginning, others with their first edge. DOT merges clusters that are
+    /// declared in several places.
+    fn workload(&mut self, context: &MapContext<'m>, at: usize, out: &mut Text) {
+        if std::mem::replace(&mut self.is_printed[at], true) {
             return;
         }
-        let name = &facts.workloads[at].name;
+        let name = &context.workloads[at].name;
         let fresh = self.clusters.len();
         let cluster = *self.clusters.entry(name.namespace.as_str()).or_insert(fresh);
         let (namespace, label, kind) = (quoted(&name.namespace), quoted(&name.name), quoted(&name.kind));
@@ -55,15 +60,21 @@ impl<'m> Dot<'m> {
         write_line!(out, "  subgraph cluster_{cluster} {{ label={namespace}; {label} }}");
     }
 
-    /// A node's name in the graph. Those that are no workloads come with the first edge.
-    fn node(&mut self, facts: &Facts<'m>, end: &End<'m>, addresses: Option<&str>, out: &mut Text) -> String {
+    /// Returns the identifier of a node, and prints it with its first edge.
+    fn node(
+        &mut self,
+        context: &MapContext<'m>,
+        end: &MapEnd<'m>,
+        addresses: Option<&str>,
+        out: &mut Text,
+    ) -> String {
         let label = match (end, addresses) {
-            (End::Workload(at), _) => {
-                self.workload(facts, *at, out);
+            (MapEnd::Workload(at), _) => {
+                self.workload(context, *at, out);
                 return format!("w{at}");
             }
-            (End::Range(..), Some(addresses)) => addresses.to_owned(),
-            (end, _) => facts.name(end),
+            (MapEnd::Range(..), Some(addresses)) => addresses.to_owned(),
+            (end, _) => context.name(end),
         };
         let fresh = self.others.len();
         let number = *self.others.entry(label.clone()).or_insert(fresh);
@@ -74,37 +85,37 @@ impl<'m> Dot<'m> {
     }
 }
 
-impl<'m> Printer<'m> for Dot<'m> {
-    fn begin(&mut self, facts: &Facts<'m>, out: &mut Text) {
+impl<'m> Printer<'m> for DotPrinter<'m> {
+    fn begin(&mut self, context: &MapContext<'m>, out: &mut Text) {
         out.push_own("digraph palisade {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n");
         out.push_own("  edge [fontname=\"sans-serif\", fontsize=10];\n");
-        self.there = vec![false; facts.workloads.len()];
-        for at in (0..facts.workloads.len()).filter(|at| facts.is_shown(*at) && facts.meant[*at]) {
-            self.workload(facts, at, out);
+        self.is_printed = vec![false; context.workloads.len()];
+        for at in (0..context.workloads.len()).filter(|at| context.is_shown(*at) && context.selected[*at]) {
+            self.workload(context, at, out);
         }
     }
 
-    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut Text) {
+    fn row(&mut self, context: &MapContext<'m>, line: MapRow<'m>, out: &mut Text) {
         for row in self.fold.push(line) {
-            self.say(facts, &row, out);
+            self.print_row(context, &row, out);
         }
     }
 
-    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut Text) {
+    fn end(&mut self, context: &MapContext<'m>, summary: &MapSummary, out: &mut Text) {
         for row in self.fold.end() {
-            self.say(facts, &row, out);
+            self.print_row(context, &row, out);
         }
         write_line!(out, "  label={};{NL}}}", quoted(&summary.text()));
     }
 }
 
-/// A string as DOT has it.
+/// Quotes a string for DOT.
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", inside(text))
+    format!("\"{}\"", escaped(text))
 }
 
-/// What stands between the quotes. Escapes of characters that are not visible come first, so that DOT shows them.
-fn inside(text: &str) -> String {
+/// Escapes the content of a string. Invisible characters are escaped first, so that DOT shows their escapes.
+fn escaped(text: &str) -> String {
     escape(text).replace('\\', "\\\\").replace('"', "\\\"")
 }
 

@@ -1,71 +1,70 @@
-//! Rows about outside addresses put together, for printers that people read: a workload's ranges with the same answer
-//! are one line, however policies cut them.
+//! Folding of rows about outside addresses, for text: ranges of a workload with the same traffic become one row.
 
 use std::net::IpAddr;
 
 use super::reasons::reasons;
-use super::{End, Line};
+use super::{MapEnd, MapRow};
 
-/// A row for people.
+/// A row with the address ranges of all rows folded into it.
 #[derive(Debug, Clone)]
-pub struct Folded<'m> {
-    /// The first of the rows.
-    pub line: Line<'m>,
-    /// The outside addresses of all of them, in order; none where the outside is no end.
+pub struct FoldedRow<'m> {
+    /// The first of the folded rows.
+    pub line: MapRow<'m>,
+    /// Their outside addresses, in order; empty where no end is outside.
     pub ranges: Vec<(IpAddr, IpAddr)>,
 }
 
-/// Rows about the outside of one workload and direction, until others come.
+/// Folder of consecutive rows about the outside of one workload and direction.
 #[derive(Debug, Default)]
-pub struct Fold<'m> {
-    open: Vec<Folded<'m>>,
+pub struct RowFolder<'m> {
+    pending: Vec<FoldedRow<'m>>,
 }
 
-// === impl Fold ===
+// === impl RowFolder ===
 
-impl<'m> Fold<'m> {
-    /// Takes a row, and gives those that are complete.
-    pub fn push(&mut self, line: Line<'m>) -> Vec<Folded<'m>> {
+impl<'m> RowFolder<'m> {
+    /// Takes a row, and returns folded rows that are complete.
+    pub fn push(&mut self, line: MapRow<'m>) -> Vec<FoldedRow<'m>> {
         let Some(range) = range(&line) else {
             let mut done = self.end();
-            done.push(Folded { line, ranges: Vec::new() });
+            done.push(FoldedRow { line, ranges: Vec::new() });
             return done;
         };
-        let done = match self.open.first() {
-            Some(open) if same_end(&open.line, &line) => Vec::new(),
+        let done = match self.pending.first() {
+            Some(pending) if same_end(&pending.line, &line) => Vec::new(),
             _ => self.end(),
         };
-        match self.open.iter_mut().find(|open| alike(&open.line, &line)) {
-            Some(open) => open.ranges.push(range),
-            None => self.open.push(Folded { line, ranges: vec![range] }),
+        match self.pending.iter_mut().find(|pending| has_same_answer(&pending.line, &line)) {
+            Some(pending) => pending.ranges.push(range),
+            None => self.pending.push(FoldedRow { line, ranges: vec![range] }),
         }
         done
     }
 
-    /// Those that are left.
-    pub fn end(&mut self) -> Vec<Folded<'m>> {
-        std::mem::take(&mut self.open)
+    /// Returns the remaining folded rows.
+    pub fn end(&mut self) -> Vec<FoldedRow<'m>> {
+        std::mem::take(&mut self.pending)
     }
 }
 
-fn range(line: &Line<'_>) -> Option<(IpAddr, IpAddr)> {
+fn range(line: &MapRow<'_>) -> Option<(IpAddr, IpAddr)> {
     match (&line.source, &line.destination) {
-        (End::Range(first, last), _) | (_, End::Range(first, last)) => Some((*first, *last)),
+        (MapEnd::Range(first, last), _) | (_, MapEnd::Range(first, last)) => Some((*first, *last)),
         _ => None,
     }
 }
 
-/// Whether two rows are about the outside of the same end, in the same direction.
-fn same_end(one: &Line<'_>, other: &Line<'_>) -> bool {
+/// Whether two rows have the outside at one end and the same other end, in the same direction.
+fn same_end(one: &MapRow<'_>, other: &MapRow<'_>) -> bool {
     match (&one.source, &other.source) {
-        (End::Range(..), End::Range(..)) => one.destination == other.destination,
-        (End::Range(..), _) | (_, End::Range(..)) => false,
+        (MapEnd::Range(..), MapEnd::Range(..)) => one.destination == other.destination,
+        (MapEnd::Range(..), _) | (_, MapEnd::Range(..)) => false,
         (one, other) => one == other,
     }
 }
 
 /// Whether two rows differ in nothing but their addresses.
-fn alike(one: &Line<'_>, other: &Line<'_>) -> bool {
+fn has_same_answer(one: &MapRow<'_>, other: &MapRow<'_>) -> bool {
     one.allowed.id == other.allowed.id
         && one.uniform == other.uniform
         && one.other.as_ref().map(|said| said.id) == other.other.as_ref().map(|said| said.id)

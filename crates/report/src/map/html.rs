@@ -1,18 +1,18 @@
-//! A map as one page that needs nothing else: no network, no fonts, no other file.
+//! Map as one self-contained HTML page: no network, no fonts, no other file.
 //!
-//! The page is fixed text (`page/`), the map is data in it. Everything that comes from manifests is data, never markup: it
-//! is JSON in which nothing can end the element it stands in, and the page's program puts it on the screen as text only. Data are
-//! compact: workloads of one kind have the same row, rows are runs of equal cells, and what is said twice is said once.
+//! The page is fixed text (`page/`) with the map as JSON data in it. Everything from manifests is data, never markup: it
+//! cannot end its element, and the page's script inserts it as text only. Data are compact: workloads of one kind share a
+//! row, rows are runs of equal cells, and every distinct value is stored once.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use palisade_analysis::map::why::Why;
+use palisade_analysis::map::reasons::TrafficReason;
 use serde::Serialize;
 
-use super::fold::{Fold, Folded};
+use super::fold::{FoldedRow, RowFolder};
 use super::reasons::reasons;
-use super::{End, Facts, Line, OWN_NODE, Printer, Said, Summary};
+use super::{AllowedTraffic, MapContext, MapEnd, MapRow, MapSummary, OWN_NODE, Printer};
 use crate::text::Text;
 use crate::text::documents::json_in_html;
 
@@ -20,27 +20,27 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
-/// No cell, no list: nothing is let through.
+/// Index 0 of every list: nothing is allowed.
 const NOTHING: usize = 0;
 
-/// Prints a page.
+/// Printer of a page.
 #[derive(Debug, Default)]
-pub struct Html<'m> {
-    fold: Fold<'m>,
-    data: Data,
-    known: Known,
-    /// The cells of rows with the same reasons, by where those are; they are kept, so that nothing else gets there.
-    alike: HashMap<RowKey<'m>, (Rc<[Why<'m>]>, usize)>,
-    /// The source whose row is being taken, with its cells.
-    open: Option<(usize, Vec<(usize, usize)>)>,
-    /// The workload whose outside is being taken, whether as a source, and its ranges.
-    outside: Option<(usize, bool, Ranges)>,
+pub struct HtmlPrinter<'m> {
+    fold: RowFolder<'m>,
+    data: PageData,
+    index: PageIndex,
+    /// Cells of rows by the address of their shared reasons; these are kept, so that no address is reused.
+    cell_by_reasons: HashMap<RowKey<'m>, (Rc<[TrafficReason<'m>]>, usize)>,
+    /// The source of the current row, with its cells.
+    open_row: Option<(usize, Vec<(usize, usize)>)>,
+    /// The workload of the current outside ranges, whether it is their source, and the ranges.
+    outside: Option<(usize, bool, CellRanges)>,
 }
 
-/// What the page's program reads. Numbers are places in the other lists; 0 is nothing in all of them.
+/// Data that the page's script reads. Numbers are indices into the other lists; 0 is nothing in all of them.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Data {
+struct PageData {
     summary: String,
     note: &'static str,
     explained: bool,
@@ -48,32 +48,33 @@ struct Data {
     namespaces: Vec<String>,
     /// Namespace, name, kind, and whether it is printed.
     workloads: Vec<(usize, String, String, bool)>,
-    traffics: Vec<Traffic>,
-    cells: Vec<Cell>,
-    /// Side, part, who, where, and a sign: all of them texts.
+    traffics: Vec<PageTraffic>,
+    cells: Vec<PageCell>,
+    /// Side, traffic, decider, location and action, as indices of texts.
     whys: Vec<Vec<[usize; 5]>>,
-    /// Runs: how many destinations, and their cell.
+    /// Runs: number of destinations, and their cell.
     rows: Vec<Vec<usize>>,
     row_of: Vec<usize>,
-    /// What a workload sends itself.
+    /// Cell of each workload to itself.
     own: Vec<usize>,
-    /// Addresses (a text), and their cell.
-    outsides: Vec<Ranges>,
+    /// Lists of addresses with their cells.
+    outsides: Vec<CellRanges>,
     out_of: Vec<usize>,
     in_of: Vec<usize>,
-    /// What the ingress controller sends: a workload, and the cell.
+    /// Workloads that the ingress controller reaches, with the cell.
     controller: Vec<(usize, usize)>,
-    /// The kind of each workload.
+    /// Equivalence class of each workload.
     kinds: Vec<u32>,
-    /// For each kind why it may send a kind nothing, in runs as above.
+    /// For each pair of kinds the reasons why nothing is allowed, in runs as above.
     denied: Vec<Vec<usize>>,
-    /// For each kind why it may send the outside nothing, and why that may send it nothing.
+    /// For each kind the reasons why nothing is allowed to the outside.
     denied_out: Vec<usize>,
+    /// For each kind the reasons why nothing is allowed from the outside.
     denied_in: Vec<usize>,
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Traffic {
+struct PageTraffic {
     text: String,
     tcp: Vec<(u16, u16)>,
     udp: Vec<(u16, u16)>,
@@ -81,106 +82,107 @@ struct Traffic {
     icmp: bool,
 }
 
-/// Traffic, over the other family, whether all pods are alike, and why.
+/// Traffic, traffic over the other family, whether it holds for all pods, and reasons.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
-struct Cell(usize, usize, bool, usize);
+struct PageCell(usize, usize, bool, usize);
 
-/// Addresses (a text), and their cell.
-type Ranges = Vec<(usize, usize)>;
+/// Addresses (index of a text), and their cell.
+type CellRanges = Vec<(usize, usize)>;
 
-/// Reasons by where they are, and what is let through: over the family that is preferred, over the other, by all pods.
-type RowKey<'m> = (*const Why<'m>, u32, Option<u32>, bool);
+/// Address of shared reasons, traffic over the preferred and the other family, and whether it holds for all pods.
+type RowKey<'m> = (*const TrafficReason<'m>, u32, Option<u32>, bool);
 
-/// What was said before, and its place.
+/// Index of each value in the lists of [`PageData`].
 #[derive(Debug, Default)]
-struct Known {
+struct PageIndex {
     texts: HashMap<String, usize>,
     traffics: HashMap<u32, usize>,
-    cells: HashMap<Cell, usize>,
+    cells: HashMap<PageCell, usize>,
     whys: HashMap<Vec<[usize; 5]>, usize>,
     rows: HashMap<Vec<usize>, usize>,
-    outsides: HashMap<Ranges, usize>,
+    outsides: HashMap<CellRanges, usize>,
 }
 
-// === impl Html ===
+// === impl HtmlPrinter ===
 
-impl<'m> Html<'m> {
-    fn take(&mut self, facts: &Facts<'m>, Folded { line, ranges }: &Folded<'m>) {
+impl<'m> HtmlPrinter<'m> {
+    fn take(&mut self, context: &MapContext<'m>, FoldedRow { line, ranges }: &FoldedRow<'m>) {
         let cell = self.cell(line);
         match (&line.source, &line.destination) {
-            (End::Workload(from), End::Workload(to)) => {
-                if self.open.as_ref().is_none_or(|(open, _)| open != from) {
-                    self.close_row(facts);
-                    self.open = Some((*from, Vec::new()));
+            (MapEnd::Workload(from), MapEnd::Workload(to)) => {
+                if self.open_row.as_ref().is_none_or(|(open_row, _)| open_row != from) {
+                    self.close_row(context);
+                    self.open_row = Some((*from, Vec::new()));
                 }
-                match &mut self.open {
+                match &mut self.open_row {
                     _ if from == to => self.data.own[*from] = cell,
                     Some((_, row)) => row.push((*to, cell)),
                     None => {}
                 }
             }
-            (End::Workload(at), End::Range(..)) | (End::Range(..), End::Workload(at)) => {
-                let out = matches!(line.source, End::Workload(_));
-                if self.outside.as_ref().is_none_or(|(open, way, _)| (open, *way) != (at, out)) {
+            (MapEnd::Workload(at), MapEnd::Range(..)) | (MapEnd::Range(..), MapEnd::Workload(at)) => {
+                let out = matches!(line.source, MapEnd::Workload(_));
+                if self.outside.as_ref().is_none_or(|(open_row, way, _)| (open_row, *way) != (at, out)) {
                     self.close_outside();
                     self.outside = Some((*at, out, Vec::new()));
                 }
-                let addresses = facts.addresses(ranges).unwrap_or_else(|| "all addresses outside".to_owned());
+                let addresses =
+                    context.addresses(ranges).unwrap_or_else(|| "all addresses outside".to_owned());
                 let addresses = self.text(&addresses);
                 if let Some((.., list)) = &mut self.outside {
                     list.push((addresses, cell));
                 }
             }
-            (End::IngressController, End::Workload(to)) => self.data.controller.push((*to, cell)),
-            // Nodes are a matter of lists; the page has a note about them.
+            (MapEnd::IngressController, MapEnd::Workload(to)) => self.data.controller.push((*to, cell)),
+            // Nodes are not drawn; the page has a note about them.
             _ => {}
         }
     }
 
-    fn close_row(&mut self, facts: &Facts<'m>) {
-        let Some((source, row)) = self.open.take() else { return };
-        let mut cells = vec![NOTHING; facts.workloads.len()];
-        let mut alike = NOTHING;
+    fn close_row(&mut self, context: &MapContext<'m>) {
+        let Some((source, row)) = self.open_row.take() else { return };
+        let mut cells = vec![NOTHING; context.workloads.len()];
+        let mut cell_by_reasons = NOTHING;
         for (destination, cell) in row {
             cells[destination] = cell;
-            if facts.kinds[destination] == facts.kinds[source] {
-                alike = cell;
+            if context.kinds[destination] == context.kinds[source] {
+                cell_by_reasons = cell;
             }
         }
-        // What it sends itself is kept apart: with what it sends others of its kind in that place, all of them have
-        // the same row.
-        cells[source] = alike;
-        self.data.row_of[source] = intern(&mut self.known.rows, &mut self.data.rows, runs(&cells));
+        // Traffic to itself is stored apart: with that to others of its kind in its place, all workloads of a kind share
+        // a row.
+        cells[source] = cell_by_reasons;
+        self.data.row_of[source] = intern(&mut self.index.rows, &mut self.data.rows, runs(&cells));
     }
 
     fn close_outside(&mut self) {
         let Some((workload, out, list)) = self.outside.take() else { return };
-        let number = intern(&mut self.known.outsides, &mut self.data.outsides, list);
+        let number = intern(&mut self.index.outsides, &mut self.data.outsides, list);
         match out {
             true => self.data.out_of[workload] = number,
             false => self.data.in_of[workload] = number,
         }
     }
 
-    fn cell(&mut self, line: &Line<'m>) -> usize {
+    fn cell(&mut self, line: &MapRow<'m>) -> usize {
         let other = line.other.as_ref().map(|other| other.id);
         let key = (line.why.as_ptr(), line.allowed.id, other, line.uniform);
-        if let Some((_, known)) = self.alike.get(&key) {
-            return *known;
+        if let Some((_, index)) = self.cell_by_reasons.get(&key) {
+            return *index;
         }
         let cell = self.new_cell(line);
-        self.alike.insert(key, (Rc::clone(&line.why), cell));
+        self.cell_by_reasons.insert(key, (Rc::clone(&line.why), cell));
         cell
     }
 
-    fn new_cell(&mut self, line: &Line<'m>) -> usize {
+    fn new_cell(&mut self, line: &MapRow<'m>) -> usize {
         let allowed = self.traffic(&line.allowed);
         let other = line.other.as_ref().map_or(NOTHING, |other| self.traffic(other));
         let why = self.why(&line.why);
-        intern(&mut self.known.cells, &mut self.data.cells, Cell(allowed, other, line.uniform, why))
+        intern(&mut self.index.cells, &mut self.data.cells, PageCell(allowed, other, line.uniform, why))
     }
 
-    fn why(&mut self, why: &[Why<'_>]) -> usize {
+    fn why(&mut self, why: &[TrafficReason<'_>]) -> usize {
         let why: Vec<[usize; 5]> = reasons(why)
             .iter()
             .map(|reason| {
@@ -191,48 +193,48 @@ impl<'m> Html<'m> {
             .collect();
         match why.is_empty() {
             true => NOTHING,
-            false => intern(&mut self.known.whys, &mut self.data.whys, why),
+            false => intern(&mut self.index.whys, &mut self.data.whys, why),
         }
     }
 
-    fn traffic(&mut self, said: &Said) -> usize {
-        if let Some(known) = self.known.traffics.get(&said.id) {
-            return *known;
+    fn traffic(&mut self, allowed: &AllowedTraffic) -> usize {
+        if let Some(index) = self.index.traffics.get(&allowed.id) {
+            return *index;
         }
-        let connections = &said.connections;
-        self.data.traffics.push(Traffic {
-            text: said.text.clone(),
+        let connections = &allowed.connections;
+        self.data.traffics.push(PageTraffic {
+            text: allowed.text.clone(),
             tcp: connections.tcp.clone(),
             udp: connections.udp.clone(),
             sctp: connections.sctp.clone(),
             icmp: !connections.icmp.is_empty(),
         });
         let number = self.data.traffics.len() - 1;
-        self.known.traffics.insert(said.id, number);
+        self.index.traffics.insert(allowed.id, number);
         number
     }
 
     fn text(&mut self, text: &str) -> usize {
-        match self.known.texts.get(text) {
-            Some(known) => *known,
-            None => intern(&mut self.known.texts, &mut self.data.texts, text.to_owned()),
+        match self.index.texts.get(text) {
+            Some(index) => *index,
+            None => intern(&mut self.index.texts, &mut self.data.texts, text.to_owned()),
         }
     }
 }
 
-impl<'m> Printer<'m> for Html<'m> {
-    fn begin(&mut self, facts: &Facts<'m>, _out: &mut Text) {
+impl<'m> Printer<'m> for HtmlPrinter<'m> {
+    fn begin(&mut self, context: &MapContext<'m>, _out: &mut Text) {
         let data = &mut self.data;
         data.note = OWN_NODE;
-        data.explained = facts.explain;
-        // Number 0 is taken everywhere.
+        data.explained = context.explain;
+        // Index 0 is reserved in every list.
         data.texts.push(String::new());
-        data.traffics.push(Traffic { text: "nothing".to_owned(), ..Traffic::default() });
-        data.cells.push(Cell::default());
+        data.traffics.push(PageTraffic { text: "nothing".to_owned(), ..PageTraffic::default() });
+        data.cells.push(PageCell::default());
         data.whys.push(Vec::new());
         data.rows.push(Vec::new());
         data.outsides.push(Vec::new());
-        for (at, workload) in facts.workloads.iter().enumerate() {
+        for (at, workload) in context.workloads.iter().enumerate() {
             let name = &workload.name;
             if data.namespaces.last().is_none_or(|last| *last != name.namespace) {
                 data.namespaces.push(name.namespace.to_string());
@@ -242,17 +244,17 @@ impl<'m> Printer<'m> for Html<'m> {
                 namespace,
                 name.name.to_string(),
                 name.kind.to_string(),
-                facts.is_shown(at),
+                context.is_shown(at),
             ));
         }
-        data.kinds.clone_from(&facts.kinds);
-        let kinds = facts.kinds.iter().max().map_or(0, |most| *most as usize + 1);
-        if facts.explain {
+        data.kinds.clone_from(&context.kinds);
+        let kinds = context.kinds.iter().max().map_or(0, |most| *most as usize + 1);
+        if context.explain {
             data.denied = vec![vec![NOTHING; kinds]; kinds];
             (data.denied_out, data.denied_in) = (vec![NOTHING; kinds], vec![NOTHING; kinds]);
         }
         for list in [&mut data.row_of, &mut data.own, &mut data.out_of, &mut data.in_of] {
-            *list = vec![NOTHING; facts.workloads.len()];
+            *list = vec![NOTHING; context.workloads.len()];
         }
     }
 
@@ -260,10 +262,16 @@ impl<'m> Printer<'m> for Html<'m> {
         true
     }
 
-    fn refusal(&mut self, facts: &Facts<'m>, source: &End<'m>, destination: &End<'m>, why: &[Why<'m>]) {
+    fn refusal(
+        &mut self,
+        context: &MapContext<'m>,
+        source: &MapEnd<'m>,
+        destination: &MapEnd<'m>,
+        why: &[TrafficReason<'m>],
+    ) {
         let why = self.why(why);
-        let kind = |end: &End<'m>| match end {
-            End::Workload(at) => facts.kinds.get(*at).map(|kind| *kind as usize),
+        let kind = |end: &MapEnd<'m>| match end {
+            MapEnd::Workload(at) => context.kinds.get(*at).map(|kind| *kind as usize),
             _ => None,
         };
         let data = &mut self.data;
@@ -278,17 +286,17 @@ impl<'m> Printer<'m> for Html<'m> {
         }
     }
 
-    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, _out: &mut Text) {
+    fn row(&mut self, context: &MapContext<'m>, line: MapRow<'m>, _out: &mut Text) {
         for row in self.fold.push(line) {
-            self.take(facts, &row);
+            self.take(context, &row);
         }
     }
 
-    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut Text) {
+    fn end(&mut self, context: &MapContext<'m>, summary: &MapSummary, out: &mut Text) {
         for row in self.fold.end() {
-            self.take(facts, &row);
+            self.take(context, &row);
         }
-        self.close_row(facts);
+        self.close_row(context);
         self.close_outside();
         for row in &mut self.data.denied {
             *row = runs(row);
@@ -307,7 +315,7 @@ impl<'m> Printer<'m> for Html<'m> {
     }
 }
 
-/// How often each value comes in a row, and which it is.
+/// Returns runs of equal values: count, value, count, value …
 fn runs(values: &[usize]) -> Vec<usize> {
     let mut runs: Vec<usize> = Vec::new();
     for value in values {
@@ -319,13 +327,13 @@ fn runs(values: &[usize]) -> Vec<usize> {
     runs
 }
 
-/// The place of something in a list, where it is put if it is new.
+/// Returns the index of a value in a list, and appends it if it is new.
 fn intern<T: Clone + Eq + std::hash::Hash>(
-    known: &mut HashMap<T, usize>,
+    index: &mut HashMap<T, usize>,
     list: &mut Vec<T>,
     value: T,
 ) -> usize {
-    *known.entry(value).or_insert_with_key(|value| {
+    *index.entry(value).or_insert_with_key(|value| {
         list.push(value.clone());
         list.len() - 1
     })
@@ -341,7 +349,7 @@ mod tests {
             assert_eq!(PAGE.matches(mark).count(), 1, "{mark}");
         }
         for text in [PAGE, STYLE, SCRIPT] {
-            // The name of SVG's namespace is no address that anybody asks.
+            // The name of SVG's namespace is never fetched.
             let text = text.replace("http://www.w3.org/2000/svg", "");
             for foreign in ["http:", "https:", "@import", "innerHTML", "insertAdjacentHTML", "document.write"]
             {

@@ -1,62 +1,64 @@
-//! A map for programs, a row a line: whoever reads it need not hold all of it either.
+//! Map as JSON, a row a line, so that consumers can stream it.
 
 use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::reasons::Because;
-use super::{End, Facts, Line, Printer, Summary};
-use crate::json::Diagnostic;
-use crate::peers::{Allowed, Empty, Nodes, Peer, Range};
+use super::reasons::ReasonJson;
+use super::{MapContext, MapEnd, MapRow, MapSummary, Printer};
+use crate::json::DiagnosticJson;
+use crate::peers::{AddressRangeJson, AllowedJson, EmptyJson, NodesJson, PeerJson};
 use crate::text::Text;
 use crate::text::documents::json_line;
 
-// Written piece by piece, and never whole: as types, this and its rows are there for the schema. A large map has many
-// millions of rows and few different parts, most of them known from rows before.
+// The document is streamed: these two types exist for the schema. A large map has many millions of rows and few distinct
+// parts, which are serialized once.
 
 /// What `map --output json` prints.
 #[cfg(any(test, feature = "schema"))]
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Document {
+#[schemars(rename = "Document")]
+pub struct MapJson {
     /// One row for each pair with something allowed. Ranges of one workload and direction never overlap.
-    pub connections: Vec<Row>,
+    pub connections: Vec<MapRowJson>,
     /// The same with nodes at one end, where there are Node objects. A pod's own node always reaches it, whatever
     /// stands here.
-    pub nodes: Vec<Row>,
+    pub nodes: Vec<MapRowJson>,
     #[allow(missing_docs, reason = "a comment would be a description in docs/schemas")]
-    pub summary: Counts,
+    pub summary: MapCountsJson,
     /// What of the input makes the answer less sure: errors, and what was left out or read as something else.
-    pub input_problems: Vec<Diagnostic>,
+    pub input_problems: Vec<DiagnosticJson>,
 }
 
 /// What one end may send the other.
 #[cfg(any(test, feature = "schema"))]
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Row {
+#[schemars(rename = "Row")]
+pub struct MapRowJson {
     /// Who opens the connections.
-    pub src: Peer,
+    pub src: PeerJson,
     /// Who receives them; never the ingress controller.
-    pub dst: Peer,
+    pub dst: PeerJson,
     /// What both sides let through, between some pods of the two, over the address family that they prefer.
-    pub allowed: Allowed,
+    pub allowed: AllowedJson,
     /// The same over the other family, where they have both and it is something else.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub other_family: Option<Allowed>,
+    pub other_family: Option<AllowedJson>,
     /// `false` where pods of the two are not alike, and `allowed` is what some of them may send.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uniform: Option<bool>,
     /// With `--explain`: who decided, egress first.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<Vec<Because>>,
+    pub why: Option<Vec<ReasonJson>>,
 }
 
 /// How much there is.
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Counts"))]
 #[serde(rename_all = "camelCase")]
-pub struct Counts {
+pub struct MapCountsJson {
     /// Workloads that are asked about.
     pub workloads: usize,
     /// Pairs of workloads that are asked about.
@@ -68,24 +70,25 @@ pub struct Counts {
     pub left_out: usize,
 }
 
-/// Prints rows as JSON.
+/// Printer of rows as JSON.
 #[derive(Debug, Default)]
-pub struct Json {
-    /// Each workload as an end, and each set of traffic, as they are written.
+pub struct JsonPrinter {
+    /// Each workload as an end, serialized.
     workloads: Vec<Text>,
+    /// Each set of traffic, serialized.
     allowed: HashMap<u32, Text>,
-    problems: Vec<Diagnostic>,
-    /// Whether a row of the list stands there already.
+    problems: Vec<DiagnosticJson>,
+    /// Whether the current list has a row already.
     separated: bool,
     in_nodes: bool,
 }
 
-// === impl Json ===
+// === impl JsonPrinter ===
 
-impl Json {
-    /// With what of the input makes the answer less sure.
-    pub fn new(problems: Vec<Diagnostic>) -> Self {
-        Json { problems, ..Json::default() }
+impl JsonPrinter {
+    /// Creates a printer that appends `problems` of the input.
+    pub fn new(problems: Vec<DiagnosticJson>) -> Self {
+        JsonPrinter { problems, ..JsonPrinter::default() }
     }
 
     fn close(&mut self, out: &mut Text) {
@@ -94,15 +97,15 @@ impl Json {
     }
 }
 
-impl<'m> Printer<'m> for Json {
-    fn begin(&mut self, facts: &Facts<'m>, out: &mut Text) {
+impl<'m> Printer<'m> for JsonPrinter {
+    fn begin(&mut self, context: &MapContext<'m>, out: &mut Text) {
         self.workloads =
-            facts.workloads.iter().map(|workload| json_line(&Peer::from(&workload.name))).collect();
+            context.workloads.iter().map(|workload| json_line(&PeerJson::from(&workload.name))).collect();
         out.push_own("{\n  \"connections\": [");
     }
 
-    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut Text) {
-        let nodes = matches!(line.source, End::Nodes(_)) || matches!(line.destination, End::Nodes(_));
+    fn row(&mut self, context: &MapContext<'m>, line: MapRow<'m>, out: &mut Text) {
+        let nodes = matches!(line.source, MapEnd::Nodes(_)) || matches!(line.destination, MapEnd::Nodes(_));
         if nodes && !self.in_nodes {
             self.close(out);
             out.push_own(",\n  \"nodes\": [");
@@ -113,7 +116,7 @@ impl<'m> Printer<'m> for Json {
         for (key, end) in [("\"src\":", &line.source), (",\"dst\":", &line.destination)] {
             out.push_own(key);
             match end {
-                End::Workload(at) => match self.workloads.get(*at) {
+                MapEnd::Workload(at) => match self.workloads.get(*at) {
                     Some(workload) => out.push(workload),
                     None => out.push_own("null"),
                 },
@@ -122,30 +125,30 @@ impl<'m> Printer<'m> for Json {
         }
         let allowed = self.allowed.entry(line.allowed.id);
         out.push_own(",\"allowed\":");
-        out.push(allowed.or_insert_with(|| json_line(&Allowed::from(&line.allowed.connections))));
+        out.push(allowed.or_insert_with(|| json_line(&AllowedJson::from(&line.allowed.connections))));
         if let Some(other) = &line.other {
             out.push_own(",\"otherFamily\":");
-            out.push(&json_line(&Allowed::from(&other.connections)));
+            out.push(&json_line(&AllowedJson::from(&other.connections)));
         }
         if !line.uniform {
             out.push_own(",\"uniform\":false");
         }
-        if facts.explain {
-            let why: Vec<Because> = line.why.iter().map(Because::from).collect();
+        if context.explain {
+            let why: Vec<ReasonJson> = line.why.iter().map(ReasonJson::from).collect();
             out.push_own(",\"why\":");
             out.push(&json_line(&why));
         }
         out.push_own("}");
     }
 
-    fn end(&mut self, _facts: &Facts<'m>, summary: &Summary, out: &mut Text) {
+    fn end(&mut self, _facts: &MapContext<'m>, summary: &MapSummary, out: &mut Text) {
         self.close(out);
         if !self.in_nodes {
             out.push_own(",\n  \"nodes\": []");
         }
         out.push_own(",\n  \"summary\": ");
-        let Summary { workloads, pairs, connected, stopped: left_out, .. } = *summary;
-        out.push(&json_line(&Counts { workloads, pairs, connected, left_out }));
+        let MapSummary { workloads, pairs, connected, left_out, .. } = *summary;
+        out.push(&json_line(&MapCountsJson { workloads, pairs, connected, left_out }));
         out.push_own(",\n  \"inputProblems\": ");
         out.push(&json_line(&self.problems));
         out.push_own("\n}\n");
@@ -157,15 +160,15 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// An end that is no workload.
-fn other_peer(end: &End<'_>) -> Option<Peer> {
+/// Returns an end other than a workload.
+fn other_peer(end: &MapEnd<'_>) -> Option<PeerJson> {
     match end {
-        End::Workload(_) => None,
-        End::Range(from, to) => Some(Peer::Range(Range { from: *from, to: *to })),
-        End::IngressController => Some(Peer::IngressController(Empty {})),
-        End::Nodes(names) => {
+        MapEnd::Workload(_) => None,
+        MapEnd::Range(from, to) => Some(PeerJson::Range(AddressRangeJson { from: *from, to: *to })),
+        MapEnd::IngressController => Some(PeerJson::IngressController(EmptyJson {})),
+        MapEnd::Nodes(names) => {
             let names = names.as_ref().map(|names| names.iter().map(ToString::to_string).collect());
-            Some(Peer::Node(Nodes { every: names.is_none(), names: names.unwrap_or_default() }))
+            Some(PeerJson::Node(NodesJson { every: names.is_none(), names: names.unwrap_or_default() }))
         }
     }
 }

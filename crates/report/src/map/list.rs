@@ -1,43 +1,43 @@
-//! A map as a list for people at a terminal: a line for each pair, and below it why, if that is asked for.
+//! Map as a list for a terminal: a line for each pair, with reasons below if requested.
 
 use palisade_model::policy::Action;
 
-use super::fold::{Fold, Folded};
-use super::reasons::{Reason, reasons};
-use super::{End, Facts, Line, OWN_NODE, Printer, Summary};
+use super::fold::{FoldedRow, RowFolder};
+use super::reasons::{RowReason, reasons};
+use super::{MapContext, MapEnd, MapRow, MapSummary, OWN_NODE, Printer};
 use crate::style::{Look, wrap};
 use crate::text::Text;
 
-/// A column is not wider than this because of one long name.
-const WIDEST: usize = 44;
-/// Where less than this is left for the traffic, it goes to a line of its own.
-const NARROWEST: usize = 24;
+/// Maximum width of a column of names, so that one long name does not widen all.
+const MAX_NAME_WIDTH: usize = 44;
+/// Minimum width for traffic beside the names; with less it gets a line of its own.
+const MIN_TRAFFIC_WIDTH: usize = 24;
 
-/// Prints rows as lines.
+/// Printer of rows as lines.
 #[derive(Debug)]
-pub struct List<'m> {
+pub struct ListPrinter<'m> {
     look: Look,
-    /// How wide a name is.
+    /// Width of the columns of names.
     width: usize,
-    fold: Fold<'m>,
+    fold: RowFolder<'m>,
     any: bool,
 }
 
-// === impl List ===
+// === impl ListPrinter ===
 
-impl<'m> List<'m> {
-    /// For a terminal.
+impl<'m> ListPrinter<'m> {
+    /// Creates a printer for a terminal.
     pub fn new(look: Look) -> Self {
-        List { look, width: 0, fold: Fold::default(), any: false }
+        ListPrinter { look, width: 0, fold: RowFolder::default(), any: false }
     }
 
-    /// A row with all of its addresses.
-    pub fn say(&mut self, facts: &Facts<'m>, row: &Folded<'m>, out: &mut Text) {
+    /// Prints a row with all of its addresses.
+    pub fn print_row(&mut self, context: &MapContext<'m>, row: &FoldedRow<'m>, out: &mut Text) {
         self.any = true;
-        let Folded { line, ranges } = row;
+        let FoldedRow { line, ranges } = row;
         let look = self.look;
-        let (from, to) = (facts.name(&line.source), facts.name(&line.destination));
-        let traffic = match facts.addresses(ranges) {
+        let (from, to) = (context.name(&line.source), context.name(&line.destination));
+        let traffic = match context.addresses(ranges) {
             Some(addresses) => format!("{}   ({addresses})", line.text()),
             None => line.text(),
         };
@@ -45,7 +45,7 @@ impl<'m> List<'m> {
         let head = from.chars().count().max(self.width) + 3 + to.chars().count().max(self.width) + 3;
         write_text!(out, "{}{} → {}{}", look.strong(&from), padding(&from), look.strong(&to), padding(&to));
         let left = look.width.saturating_sub(head);
-        let beside = left >= NARROWEST.min(traffic.chars().count());
+        let beside = left >= MIN_TRAFFIC_WIDTH.min(traffic.chars().count());
         let indent = if beside { head } else { 4 };
         for (index, text) in wrap(&traffic, look.width.saturating_sub(indent)).iter().enumerate() {
             match (index, beside) {
@@ -58,12 +58,12 @@ impl<'m> List<'m> {
             out.push_str(text);
         }
         out.end_line();
-        if facts.explain {
+        if context.explain {
             self.explain(&reasons(&line.why), out);
         }
     }
 
-    fn explain(&self, reasons: &[Reason], out: &mut Text) {
+    fn explain(&self, reasons: &[RowReason], out: &mut Text) {
         let look = self.look;
         let side = reasons.iter().map(|reason| reason.side.chars().count()).max().unwrap_or(0);
         let part = reasons.iter().map(|reason| reason.part.chars().count()).max().unwrap_or(0).min(28);
@@ -98,8 +98,8 @@ impl<'m> List<'m> {
         out.end_line();
     }
 
-    /// The lines below all rows.
-    pub fn close(&self, summary: &Summary, out: &mut Text) {
+    /// Prints the lines below all rows.
+    pub fn close(&self, summary: &MapSummary, out: &mut Text) {
         if self.any {
             out.end_line();
         } else {
@@ -109,7 +109,7 @@ impl<'m> List<'m> {
     }
 }
 
-/// How much there is, and what goes without saying.
+/// Prints the counts and the footnotes.
 pub fn foot(summary: &str, notes: &str, look: Look, out: &mut Text) {
     for line in wrap(summary, look.width) {
         write_line!(out, "{}", look.strong(&line));
@@ -119,24 +119,24 @@ pub fn foot(summary: &str, notes: &str, look: Look, out: &mut Text) {
     }
 }
 
-impl<'m> Printer<'m> for List<'m> {
-    fn begin(&mut self, facts: &Facts<'m>, _out: &mut Text) {
-        let shown = (0..facts.workloads.len()).filter(|at| facts.is_shown(*at));
-        let widest = shown.map(|at| facts.names[at].chars().count()).max().unwrap_or(0);
-        self.width = widest.clamp("outside".len(), WIDEST.min(self.look.width / 3));
+impl<'m> Printer<'m> for ListPrinter<'m> {
+    fn begin(&mut self, context: &MapContext<'m>, _out: &mut Text) {
+        let shown = (0..context.workloads.len()).filter(|at| context.is_shown(*at));
+        let widest = shown.map(|at| context.names[at].chars().count()).max().unwrap_or(0);
+        self.width = widest.clamp("outside".len(), MAX_NAME_WIDTH.min(self.look.width / 3));
     }
 
-    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut Text) {
-        let nodes = |end: &End<'_>| matches!(end, End::Nodes(_));
+    fn row(&mut self, context: &MapContext<'m>, line: MapRow<'m>, out: &mut Text) {
+        let nodes = |end: &MapEnd<'_>| matches!(end, MapEnd::Nodes(_));
         debug_assert!(!nodes(&line.source) || !nodes(&line.destination), "nodes are one end at most");
         for row in self.fold.push(line) {
-            self.say(facts, &row, out);
+            self.print_row(context, &row, out);
         }
     }
 
-    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut Text) {
+    fn end(&mut self, context: &MapContext<'m>, summary: &MapSummary, out: &mut Text) {
         for row in self.fold.end() {
-            self.say(facts, &row, out);
+            self.print_row(context, &row, out);
         }
         self.close(summary, out);
     }

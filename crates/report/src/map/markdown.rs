@@ -1,25 +1,25 @@
-//! A map for a pull request: one table, a line for each pair.
+//! Map as a Markdown table for a pull request, a line for each pair.
 
-use super::fold::{Fold, Folded};
+use super::fold::{FoldedRow, RowFolder};
 use super::reasons::reasons;
-use super::{Facts, Line, OWN_NODE, Printer, Summary};
+use super::{MapContext, MapRow, MapSummary, OWN_NODE, Printer};
 use crate::text::{NL, Text};
 
-/// Prints rows as a table in Markdown.
+/// Printer of rows as a Markdown table.
 #[derive(Debug, Default)]
-pub struct Markdown<'m> {
-    fold: Fold<'m>,
+pub struct MarkdownPrinter<'m> {
+    fold: RowFolder<'m>,
 }
 
-// === impl Markdown ===
+// === impl MarkdownPrinter ===
 
-impl<'m> Markdown<'m> {
-    fn say(facts: &Facts<'m>, Folded { line, ranges }: &Folded<'m>, out: &mut Text) {
-        let end = |end| escaped(&facts.name(end));
-        let addresses = facts.addresses(ranges).map(|text| format!(" ({text})")).unwrap_or_default();
+impl<'m> MarkdownPrinter<'m> {
+    fn print_row(context: &MapContext<'m>, FoldedRow { line, ranges }: &FoldedRow<'m>, out: &mut Text) {
+        let end = |end| escaped(&context.name(end));
+        let addresses = context.addresses(ranges).map(|text| format!(" ({text})")).unwrap_or_default();
         let allowed = escaped(&format!("{}{addresses}", line.text()));
         write_text!(out, "| {} | {} | {allowed} |", end(&line.source), end(&line.destination));
-        if facts.explain {
+        if context.explain {
             let lines: Vec<String> = reasons(&line.why)
                 .iter()
                 .map(|reason| {
@@ -33,30 +33,30 @@ impl<'m> Markdown<'m> {
     }
 }
 
-impl<'m> Printer<'m> for Markdown<'m> {
-    fn begin(&mut self, facts: &Facts<'m>, out: &mut Text) {
+impl<'m> Printer<'m> for MarkdownPrinter<'m> {
+    fn begin(&mut self, context: &MapContext<'m>, out: &mut Text) {
         out.push_own("### Who can talk to whom\n\n");
-        out.push_own(match facts.explain {
+        out.push_own(match context.explain {
             true => "| from | to | allowed | why |\n| --- | --- | --- | --- |\n",
             false => "| from | to | allowed |\n| --- | --- | --- |\n",
         });
     }
 
-    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut Text) {
+    fn row(&mut self, context: &MapContext<'m>, line: MapRow<'m>, out: &mut Text) {
         for row in self.fold.push(line) {
-            Self::say(facts, &row, out);
+            Self::print_row(context, &row, out);
         }
     }
 
-    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut Text) {
+    fn end(&mut self, context: &MapContext<'m>, summary: &MapSummary, out: &mut Text) {
         for row in self.fold.end() {
-            Self::say(facts, &row, out);
+            Self::print_row(context, &row, out);
         }
         write_line!(out, "{NL}{}. {OWN_NODE}", summary.text());
     }
 }
 
-/// A text that Markdown, and the HTML that is allowed in it, take for nothing else.
+/// Escapes a text so that neither Markdown nor the HTML allowed in it interprets it.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -69,7 +69,7 @@ pub fn escaped(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            // Nobody is to be told of a map by being named in it.
+            // A name must not notify the user of that name.
             '@' => out.push_str("&#64;"),
             _ => out.push(c),
         }

@@ -1,29 +1,29 @@
-//! A map as a matrix for people at a terminal, where it fits; else as a list.
+//! Map as a matrix for a terminal, where it fits; else as a list.
 //!
-//! Rows are kept until it is known that they do not fit, which is soon: a terminal is not wide.
+//! Rows are kept until it is known that the matrix does not fit, which is after few workloads.
 
 use std::collections::BTreeMap;
 
-use super::fold::Fold;
-use super::list::{List, foot};
-use super::{End, Facts, Line, OWN_NODE, Printer, Summary};
+use super::fold::RowFolder;
+use super::list::{ListPrinter, foot};
+use super::{MapContext, MapEnd, MapRow, MapSummary, OWN_NODE, Printer};
 use crate::style::{Look, wrap};
 use crate::text::Text;
 
-/// More rows than this are never kept.
-const MOST: usize = 4096;
-/// More columns than this fit nobody's terminal.
-const MOST_COLUMNS: usize = 32;
+/// Maximum number of rows kept.
+const MAX_ROWS: usize = 4096;
+/// Maximum number of columns: more fit no terminal.
+const MAX_COLUMNS: usize = 32;
 const NOTHING: &str = "·";
 const ITSELF: &str = "–";
 
-/// Prints a matrix, or a list.
+/// Printer of a matrix, or of a list where that does not fit.
 #[derive(Debug)]
-pub struct Table<'m> {
+pub struct MatrixPrinter<'m> {
     look: Look,
-    kept: Vec<Line<'m>>,
-    list: List<'m>,
-    /// Whether rows go to the list as they come.
+    kept: Vec<MapRow<'m>>,
+    list: ListPrinter<'m>,
+    /// Whether rows are passed on to the list.
     listing: bool,
 }
 
@@ -35,34 +35,34 @@ enum Axis {
     Outside,
 }
 
-// === impl Table ===
+// === impl MatrixPrinter ===
 
-impl<'m> Table<'m> {
-    /// For a terminal.
+impl<'m> MatrixPrinter<'m> {
+    /// Creates a printer for a terminal.
     pub fn new(look: Look) -> Self {
-        Table { look, kept: Vec::new(), list: List::new(look), listing: false }
+        MatrixPrinter { look, kept: Vec::new(), list: ListPrinter::new(look), listing: false }
     }
 
-    fn give_up(&mut self, facts: &Facts<'m>, out: &mut Text) {
+    fn switch_to_list(&mut self, context: &MapContext<'m>, out: &mut Text) {
         self.listing = true;
         for line in std::mem::take(&mut self.kept) {
-            self.list.row(facts, line, out);
+            self.list.row(context, line, out);
         }
     }
 
-    /// The matrix, if it fits; what is no part of it (nodes) is left over.
-    fn matrix(&self, facts: &Facts<'m>) -> Option<(Text, Vec<Line<'m>>)> {
-        let meant = |at: usize| facts.is_shown(at) && facts.meant[at];
+    /// Returns the matrix, if it fits, and the rows that are no part of it (nodes).
+    fn matrix(&self, context: &MapContext<'m>) -> Option<(Text, Vec<MapRow<'m>>)> {
+        let selected = |at: usize| context.is_shown(at) && context.selected[at];
         let mut axes: [Vec<Axis>; 2] = [(); 2].map(|()| {
-            let own = (0..facts.workloads.len()).filter(|at| meant(*at));
+            let own = (0..context.workloads.len()).filter(|at| selected(*at));
             own.map(Axis::Workload).collect()
         });
         let mut cells: BTreeMap<(Axis, Axis), Vec<String>> = BTreeMap::new();
-        let (mut fold, mut rest) = (Fold::default(), Vec::new());
+        let (mut fold, mut rest) = (RowFolder::default(), Vec::new());
         let mut folded = Vec::new();
         for line in &self.kept {
             match (&line.source, &line.destination) {
-                (End::Nodes(_), _) | (_, End::Nodes(_)) => rest.push(line.clone()),
+                (MapEnd::Nodes(_), _) | (_, MapEnd::Nodes(_)) => rest.push(line.clone()),
                 _ => folded.extend(fold.push(line.clone())),
             }
         }
@@ -73,7 +73,7 @@ impl<'m> Table<'m> {
             };
             axes[0].push(from);
             axes[1].push(to);
-            let text = match (facts.addresses(&row.ranges), to) {
+            let text = match (context.addresses(&row.ranges), to) {
                 (None, _) => row.line.text(),
                 (Some(addresses), Axis::Outside) => format!("{} to {addresses}", row.line.text()),
                 (Some(addresses), _) => format!("{} from {addresses}", row.line.text()),
@@ -85,25 +85,25 @@ impl<'m> Table<'m> {
             axis.dedup();
         }
         let [sources, destinations] = axes;
-        if destinations.len() > MOST_COLUMNS || sources.len() > 4 * MOST_COLUMNS {
+        if destinations.len() > MAX_COLUMNS || sources.len() > 4 * MAX_COLUMNS {
             return None;
         }
         let name = |axis: &Axis| match axis {
-            Axis::Workload(at) => facts.names[*at].clone(),
+            Axis::Workload(at) => context.names[*at].clone(),
             Axis::IngressController => "ingress controller".to_owned(),
             Axis::Outside => "outside".to_owned(),
         };
-        let asked = |axis: &Axis| matches!(axis, Axis::Workload(at) if facts.meant[*at]);
+        let is_selected = |axis: &Axis| matches!(axis, Axis::Workload(at) if context.selected[*at]);
         let cell = |from: &Axis, to: &Axis| match (from, to) {
             (Axis::Workload(one), Axis::Workload(other))
-                if one == other && (facts.ignore_self || facts.itself[*one]) =>
+                if one == other && (context.ignore_self || context.is_itself[*one]) =>
             {
                 ITSELF.to_owned()
             }
             _ => match cells.get(&(*from, *to)) {
                 Some(texts) => texts.join("; "),
                 None if from == to => ITSELF.to_owned(),
-                None if asked(from) || asked(to) => NOTHING.to_owned(),
+                None if is_selected(from) || is_selected(to) => NOTHING.to_owned(),
                 None => String::new(),
             },
         };
@@ -113,56 +113,57 @@ impl<'m> Table<'m> {
             let texts = destinations.iter().map(|to| cell(from, to));
             table.push([name(from)].into_iter().chain(texts).collect());
         }
-        Some((laid_out(&table, self.look)?, rest))
+        Some((lay_out(&table, self.look)?, rest))
     }
 }
 
-impl<'m> Printer<'m> for Table<'m> {
-    fn begin(&mut self, facts: &Facts<'m>, out: &mut Text) {
-        self.list.begin(facts, out);
-        let meant = (0..facts.workloads.len()).filter(|at| facts.is_shown(*at) && facts.meant[*at]).count();
-        self.listing = facts.explain || meant > MOST_COLUMNS;
+impl<'m> Printer<'m> for MatrixPrinter<'m> {
+    fn begin(&mut self, context: &MapContext<'m>, out: &mut Text) {
+        self.list.begin(context, out);
+        let selected =
+            (0..context.workloads.len()).filter(|at| context.is_shown(*at) && context.selected[*at]).count();
+        self.listing = context.explain || selected > MAX_COLUMNS;
     }
 
-    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut Text) {
+    fn row(&mut self, context: &MapContext<'m>, line: MapRow<'m>, out: &mut Text) {
         if self.listing {
-            return self.list.row(facts, line, out);
+            return self.list.row(context, line, out);
         }
         self.kept.push(line);
-        if self.kept.len() > MOST {
-            self.give_up(facts, out);
+        if self.kept.len() > MAX_ROWS {
+            self.switch_to_list(context, out);
         }
     }
 
-    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut Text) {
-        let matrix = if self.listing { None } else { self.matrix(facts) };
+    fn end(&mut self, context: &MapContext<'m>, summary: &MapSummary, out: &mut Text) {
+        let matrix = if self.listing { None } else { self.matrix(context) };
         let Some((matrix, rest)) = matrix.filter(|_| !self.kept.is_empty()) else {
-            self.give_up(facts, out);
-            return self.list.end(facts, summary, out);
+            self.switch_to_list(context, out);
+            return self.list.end(context, summary, out);
         };
         out.push(&matrix);
         if !rest.is_empty() {
             out.end_line();
         }
         for line in rest {
-            self.list.row(facts, line, out);
+            self.list.row(context, line, out);
         }
         out.end_line();
         foot(&summary.text(), &format!("{NOTHING} nothing   {ITSELF} itself   {OWN_NODE}"), self.look, out);
     }
 }
 
-fn axis(end: &End<'_>) -> Option<Axis> {
+fn axis(end: &MapEnd<'_>) -> Option<Axis> {
     match end {
-        End::Workload(at) => Some(Axis::Workload(*at)),
-        End::Range(..) => Some(Axis::Outside),
-        End::IngressController => Some(Axis::IngressController),
-        End::Nodes(_) => None,
+        MapEnd::Workload(at) => Some(Axis::Workload(*at)),
+        MapEnd::Range(..) => Some(Axis::Outside),
+        MapEnd::IngressController => Some(Axis::IngressController),
+        MapEnd::Nodes(_) => None,
     }
 }
 
-/// A table with a head, wrapped to the width; `None` where even that is too narrow.
-fn laid_out(table: &[Vec<String>], look: Look) -> Option<Text> {
+/// Lays out a table with a head, wrapped to the width; `None` where that is too narrow.
+fn lay_out(table: &[Vec<String>], look: Look) -> Option<Text> {
     let columns = table.first().map_or(0, Vec::len);
     let longest = |column: usize, split: bool| {
         let cells = table.iter().map(|row| row[column].as_str());
@@ -176,7 +177,7 @@ fn laid_out(table: &[Vec<String>], look: Look) -> Option<Text> {
     let least: Vec<usize> = (0..columns).map(|column| longest(column, true)).collect();
     let room = look.width.saturating_sub(2 + 3 * columns.saturating_sub(1));
     while widths.iter().sum::<usize>() > room {
-        // The widest that can still shrink gives way first.
+        // The widest column that can still shrink does so first.
         let give = (0..columns).filter(|at| widths[*at] > least[*at]).max_by_key(|at| (widths[*at], *at))?;
         widths[give] -= 1;
     }
@@ -218,13 +219,13 @@ mod tests {
         let table = rows(&[&["FROM", "a"], &["b", "tcp/80, udp/53, sctp/9"]]);
         let look = |width| Look { color: false, width };
         assert_eq!(
-            laid_out(&table, look(80)).unwrap().as_str(),
+            lay_out(&table, look(80)).unwrap().as_str(),
             "  FROM   a\n  b      tcp/80, udp/53, sctp/9\n"
         );
         assert_eq!(
-            laid_out(&table, look(24)).unwrap().as_str(),
+            lay_out(&table, look(24)).unwrap().as_str(),
             "  FROM   a\n  b      tcp/80, udp/53,\n         sctp/9\n"
         );
-        assert_eq!(laid_out(&table, look(12)), None);
+        assert_eq!(lay_out(&table, look(12)), None);
     }
 }

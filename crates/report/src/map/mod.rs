@@ -1,8 +1,11 @@
-//! A map: for people, for programs, for spreadsheets, for pull requests, as a picture and as a page.
+//! Printers of maps: list, matrix, JSON, CSV, Markdown, DOT, SVG and HTML.
 //!
-//! Rows come one after the other and are forgotten as soon as they are said, so that a map of any size can be printed; only
-//! what needs all rows to be drawn (a matrix, a picture, a page) keeps what it needs of them, and has a bound. A printer
-//! appends to a text, which whoever runs it writes away.
+//! ```text
+//!   analysis::map ──► rows, one at a time ──► Printer ──► Text, which the caller flushes
+//! ```
+//!
+//! Rows are dropped as soon as they are printed, so that a map of any size can be printed. Printers that need all rows (the
+//! matrix, SVG, HTML) keep a bounded part of each.
 
 mod csv;
 mod dot;
@@ -15,131 +18,138 @@ mod matrix;
 mod reasons;
 mod svg;
 
-pub use csv::Csv;
-pub use dot::Dot;
-pub use html::Html;
+pub use csv::CsvPrinter;
+pub use dot::DotPrinter;
+pub use html::HtmlPrinter;
+pub use json::JsonPrinter;
 #[cfg(any(test, feature = "schema"))]
-pub use json::Document;
-pub use json::Json;
-pub use list::List;
-pub use markdown::Markdown;
-pub use matrix::Table;
-pub use svg::Svg;
+pub use json::MapJson;
+pub use list::ListPrinter;
+pub use markdown::MarkdownPrinter;
+pub use matrix::MatrixPrinter;
+pub use svg::SvgPrinter;
 
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use palisade_analysis::map::why::Why;
+use palisade_analysis::map::reasons::TrafficReason;
 use palisade_analysis::map::{INGRESS_CONTROLLER, Map, Workload};
 use palisade_analysis::reach::connections::Connections;
 use palisade_model::address::Family;
 
 use super::diagnostics::plural;
-use super::peers::outside;
+use super::peers::describe_ranges;
 use crate::text::Text;
 
-/// What is true of the map as a whole.
+/// Facts about a map that hold for all rows.
 #[derive(Debug)]
-pub struct Facts<'m> {
-    /// The workloads.
+pub struct MapContext<'m> {
+    /// All workloads, sorted by namespace and name.
     pub workloads: &'m [Workload],
-    /// What each is called: with its kind where two share a name.
+    /// Name of each workload, with its kind where two share a name.
     pub names: Vec<String>,
-    /// Its kind: workloads of one kind may send and receive the same.
+    /// Equivalence class of each workload: those of one class may send and receive the same.
     pub kinds: Vec<u32>,
-    /// Whether it is asked about.
-    pub meant: Vec<bool>,
-    /// Whether what it sends itself stays on one address.
-    pub itself: Vec<bool>,
-    /// Without what a workload sends itself.
+    /// Whether each workload is selected on the command line.
+    pub selected: Vec<bool>,
+    /// Whether the traffic of each workload to itself stays on one address.
+    pub is_itself: Vec<bool>,
+    /// Whether traffic of workloads to themselves is omitted.
     pub ignore_self: bool,
-    /// The families of outside addresses that are told.
+    /// Families of the outside addresses in rows.
     pub families: Vec<Family>,
-    /// Whether rows come with their reasons.
+    /// Whether rows have reasons.
     pub explain: bool,
 }
 
 /// One end of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End<'m> {
-    /// A workload, by its place.
+pub enum MapEnd<'m> {
+    /// A workload, by its index.
     Workload(usize),
     /// Outside addresses, first and last.
     Range(IpAddr, IpAddr),
-    /// Whoever serves Ingress and Route objects.
+    /// The controller that serves Ingress and Route objects.
     IngressController,
-    /// Nodes by name; `None` where it is every node.
+    /// Nodes by name; `None` for every node.
     Nodes(Option<Rc<[&'m str]>>),
 }
 
-/// What may be sent.
+/// Traffic allowed by rows, shared by all that have the same.
 #[derive(Debug)]
-pub struct Said {
-    /// The same number is the same traffic.
+pub struct AllowedTraffic {
+    /// Equal for equal traffic.
     pub id: u32,
-    /// Protocols and ports.
+    /// Protocols and ports, as data.
     pub connections: Connections,
-    /// The same in words.
+    /// Protocols and ports, as text.
     pub text: String,
 }
 
-/// A row.
+/// A row of a map: what one end may send the other.
 #[derive(Debug, Clone)]
-pub struct Line<'m> {
-    /// Who opens connections.
-    pub source: End<'m>,
-    /// Who receives them.
-    pub destination: End<'m>,
-    /// What is let through.
-    pub allowed: Rc<Said>,
-    /// The same over the other family, where that is something else.
-    pub other: Option<Rc<Said>>,
-    /// Whether all pods of the two are alike.
+pub struct MapRow<'m> {
+    /// The end that opens connections.
+    pub source: MapEnd<'m>,
+    /// The end that receives them.
+    pub destination: MapEnd<'m>,
+    /// Traffic allowed over the preferred family.
+    pub allowed: Rc<AllowedTraffic>,
+    /// Traffic allowed over the other family, where it differs.
+    pub other: Option<Rc<AllowedTraffic>>,
+    /// Whether the row holds for all pods of the two.
     pub uniform: bool,
-    /// Why, if that is asked for.
-    pub why: Rc<[Why<'m>]>,
+    /// Reasons; empty unless requested.
+    pub why: Rc<[TrafficReason<'m>]>,
 }
 
-/// How much there is.
+/// Counts of a map.
 #[derive(Debug, Default)]
-pub struct Summary {
-    /// Workloads, those that are asked about first.
+pub struct MapSummary {
+    /// Number of selected workloads.
     pub workloads: usize,
-    /// Pairs of workloads that are asked about.
+    /// Number of pairs of selected workloads.
     pub pairs: usize,
-    /// How many of them may send something.
+    /// Number of pairs with something allowed.
     pub connected: usize,
-    /// How many workloads reach something outside.
+    /// Number of workloads that reach an outside address.
     pub reaching: usize,
-    /// How many workloads something outside reaches.
+    /// Number of workloads that an outside address reaches.
     pub reached: usize,
-    /// Workloads that no rows are told of, because that was too much work.
-    pub stopped: usize,
+    /// Number of workloads without rows, because a limit was reached.
+    pub left_out: usize,
 }
 
-/// Says rows, one after the other.
+/// Consumer of the rows of a map that appends to a text.
 pub trait Printer<'m> {
-    /// What comes before the first row.
-    fn begin(&mut self, _facts: &Facts<'m>, _out: &mut Text) {}
-    /// A row. Those of nodes come last.
-    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, out: &mut Text);
-    /// Whether it wants to know why nothing is let through where that is so.
+    /// Prints what precedes the first row.
+    fn begin(&mut self, _facts: &MapContext<'m>, _out: &mut Text) {}
+    /// Prints a row. Rows of nodes come last.
+    fn row(&mut self, context: &MapContext<'m>, line: MapRow<'m>, out: &mut Text);
+    /// Whether [`Printer::refusal`] is to be called.
     fn wants_refusals(&self) -> bool {
         false
     }
-    /// Why two ends may send nothing, for one pair of workloads of each pair of kinds. These come last.
-    fn refusal(&mut self, _facts: &Facts<'m>, _source: &End<'m>, _destination: &End<'m>, _why: &[Why<'m>]) {}
-    /// What comes after the last row.
-    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut Text);
+    /// Takes the reasons why nothing is allowed, for one pair of workloads of each pair of kinds; after all rows.
+    fn refusal(
+        &mut self,
+        _facts: &MapContext<'m>,
+        _source: &MapEnd<'m>,
+        _destination: &MapEnd<'m>,
+        _why: &[TrafficReason<'m>],
+    ) {
+    }
+    /// Prints what follows the last row.
+    fn end(&mut self, context: &MapContext<'m>, summary: &MapSummary, out: &mut Text);
 }
 
-/// What every map for people says at its end.
+/// Footnote of every map that is text.
 pub const OWN_NODE: &str = "A pod's own node always reaches it.";
 
-// === impl Facts ===
+// === impl MapContext ===
 
-impl<'m> Facts<'m> {
-    /// Of a map; nobody is asked about yet.
+impl<'m> MapContext<'m> {
+    /// Creates the context of a map with all workloads selected.
     pub fn new(map: &'m Map<'_>) -> Self {
         let workloads = &map.workloads[..];
         let same = |one: usize, other: Option<usize>| {
@@ -147,37 +157,37 @@ impl<'m> Facts<'m> {
             other
                 .is_some_and(|other| (&other.name.namespace, &other.name.name) == (&own.namespace, &own.name))
         };
-        // They are sorted by namespace and name: who shares a name stands next to it.
+        // Workloads are sorted by namespace and name: those that share a name are neighbours.
         let name = |at: usize| {
             let own = &workloads[at].name;
             let shared = same(at, at.checked_sub(1)) || same(at, Some(at + 1));
             if shared { format!("{own} ({})", own.kind) } else { own.to_string() }
         };
-        Facts {
+        MapContext {
             workloads,
             names: (0..workloads.len()).map(name).collect(),
             kinds: (0..workloads.len()).map(|at| map.kinds().kind(at)).collect(),
-            meant: vec![true; workloads.len()],
-            itself: (0..workloads.len()).map(|at| map.is_itself(at)).collect(),
+            selected: vec![true; workloads.len()],
+            is_itself: (0..workloads.len()).map(|at| map.is_itself(at)).collect(),
             ignore_self: false,
             families: Vec::new(),
             explain: false,
         }
     }
 
-    /// Whether a workload is one that is printed: not whoever serves Ingress objects, who has a name of its own.
+    /// Whether a workload has rows under its own name: the ingress controller has not.
     pub fn is_shown(&self, workload: usize) -> bool {
         self.workloads[workload].name.kind != INGRESS_CONTROLLER
     }
 
-    /// An end in words. Outside addresses are said elsewhere.
-    pub fn name(&self, end: &End<'_>) -> String {
+    /// Returns the name of an end, without outside addresses.
+    pub fn name(&self, end: &MapEnd<'_>) -> String {
         match end {
-            End::Workload(at) => self.names[*at].clone(),
-            End::Range(..) => "outside".to_owned(),
-            End::IngressController => "ingress controller".to_owned(),
-            End::Nodes(None) => "every node".to_owned(),
-            End::Nodes(Some(names)) => match &names[..] {
+            MapEnd::Workload(at) => self.names[*at].clone(),
+            MapEnd::Range(..) => "outside".to_owned(),
+            MapEnd::IngressController => "ingress controller".to_owned(),
+            MapEnd::Nodes(None) => "every node".to_owned(),
+            MapEnd::Nodes(Some(names)) => match &names[..] {
                 [only] => format!("node {only}"),
                 [first, second] => format!("nodes {first}, {second}"),
                 [first, rest @ ..] => format!("node {first} and {} more", rest.len()),
@@ -186,19 +196,19 @@ impl<'m> Facts<'m> {
         }
     }
 
-    /// Which outside addresses; nothing where it is all of them.
+    /// Describes outside addresses; `None` where it is all of them.
     pub fn addresses(&self, ranges: &[(IpAddr, IpAddr)]) -> Option<String> {
-        let text = outside(ranges);
+        let text = describe_ranges(ranges);
         let whole = text == "anywhere outside";
         let whole = whole || (self.families.len() == 1 && text.starts_with("anywhere outside"));
         (!ranges.is_empty() && !whole).then_some(text)
     }
 }
 
-// === impl Line ===
+// === impl MapRow ===
 
-impl Line<'_> {
-    /// What is let through, in words.
+impl MapRow<'_> {
+    /// Describes the traffic allowed.
     pub fn text(&self) -> String {
         let mut text = self.allowed.text.clone();
         if let Some(other) = &self.other {
@@ -212,10 +222,10 @@ impl Line<'_> {
     }
 }
 
-// === impl Summary ===
+// === impl MapSummary ===
 
-impl Summary {
-    /// `12 workloads, 31 of 144 pairs connected, 4 reach outside, 2 are reached from outside`.
+impl MapSummary {
+    /// Describes the counts: `12 workloads, 31 of 144 pairs connected, 4 reach outside, 2 are reached from outside`.
     pub fn text(&self) -> String {
         let mut text = format!(
             "{}, {} of {} connected",

@@ -1,47 +1,47 @@
-//! Why a row is as it is, in words, and in JSON.
+//! Reasons of a row of a map, as text and JSON.
 
-use palisade_analysis::map::why::{Decided, Why};
+use palisade_analysis::map::reasons::{DecidedBy, TrafficReason};
 use palisade_model::diagnostic::Location;
 use palisade_model::policy::{Action, Direction, Policy};
 use serde::Serialize;
 
 use crate::diagnostics::plural;
-use crate::peers::Allowed;
+use crate::peers::AllowedJson;
 
-/// One reason for people.
+/// A reason of a row, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reason {
+pub struct RowReason {
     /// `egress` or `ingress`, with the family where the two differ.
     pub side: String,
-    /// About which traffic.
+    /// Traffic that it decides.
     pub part: String,
-    /// Who decided what.
+    /// Decider and action.
     pub text: String,
-    /// Where that is written.
+    /// Location of the decider.
     pub at: Option<Location>,
-    /// What becomes of the part.
+    /// Action on the traffic.
     pub action: Action,
 }
 
 /// A reason for programs.
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "Because"))]
 #[serde(rename_all = "camelCase")]
-pub struct Because {
+pub struct ReasonJson {
     /// Whose side: `egress` of the source or `ingress` of the destination.
     pub side: &'static str,
     /// `IPv4` or `IPv6`, where the two get different answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
     /// About which traffic.
-    pub part: Allowed,
+    pub part: AllowedJson,
     /// What becomes of it: `Allow`, `Deny`, `Reject`, or `Pass` (a later stage decides).
     pub action: String,
     /// `rule`, `isolation`, `default`, `outside`, `node`, `ownAddress` or `ownNode`.
     pub because: &'static str,
     /// The rule that decided, or the policies that isolate.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub decided_by: Vec<By>,
+    pub decided_by: Vec<DecidingPolicyJson>,
     /// What a connection must carry, on layer 7, for an allowance to hold: one of these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<String>,
@@ -49,9 +49,9 @@ pub struct Because {
 
 /// A policy, or a rule of it.
 #[derive(Debug, Serialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema), schemars(rename = "By"))]
 #[serde(rename_all = "camelCase")]
-pub struct By {
+pub struct DecidingPolicyJson {
     /// The policy's kind.
     pub kind: String,
     /// Its namespace.
@@ -73,15 +73,15 @@ pub struct By {
     pub line: Option<u32>,
 }
 
-/// All reasons of a row.
-pub fn reasons(why: &[Why<'_>]) -> Vec<Reason> {
+/// Describes all reasons of a row.
+pub fn reasons(why: &[TrafficReason<'_>]) -> Vec<RowReason> {
     why.iter().map(reason).collect()
 }
 
-fn reason(why: &Why<'_>) -> Reason {
+fn reason(why: &TrafficReason<'_>) -> RowReason {
     let family = why.family.map(|family| format!(" over {family}")).unwrap_or_default();
-    let (text, at) = words(why);
-    Reason {
+    let (text, at) = describe(why);
+    RowReason {
         side: format!("{}{family}", why.direction),
         part: why.part.to_string(),
         text,
@@ -90,9 +90,9 @@ fn reason(why: &Why<'_>) -> Reason {
     }
 }
 
-fn words<'w>(why: &'w Why<'_>) -> (String, Option<&'w Location>) {
+fn describe<'w>(why: &'w TrafficReason<'_>) -> (String, Option<&'w Location>) {
     match &why.decided {
-        Decided::Rule { policy, rule, action } => {
+        DecidedBy::Rule { policy, rule, action } => {
             let name = rule.name.as_ref().map(|name| format!(" {name:?}")).unwrap_or_default();
             let does = match action {
                 Action::Allow => "allowed by",
@@ -108,7 +108,7 @@ fn words<'w>(why: &'w Why<'_>) -> (String, Option<&'w Location>) {
             }
             (text, rule.at.as_ref().or(policy.object.at.as_ref()))
         }
-        Decided::Isolated { by } => {
+        DecidedBy::Isolated { by } => {
             let who = match &by[..] {
                 [] => "a policy isolates it".to_owned(),
                 [only] => format!("{} isolates it", only.object),
@@ -119,19 +119,19 @@ fn words<'w>(why: &'w Why<'_>) -> (String, Option<&'w Location>) {
             let at = by.first().and_then(|policy| policy.object.at.as_ref());
             (format!("denied: {who}, and no rule allows it"), at)
         }
-        Decided::Nobody => ("allowed: nothing restricts it".to_owned(), None),
-        Decided::Outside => {
+        DecidedBy::Nobody => ("allowed: nothing restricts it".to_owned(), None),
+        DecidedBy::Outside => {
             let text = match why.direction {
                 Direction::Egress => "comes from outside of the cluster",
                 Direction::Ingress => "leaves the cluster",
             };
             (text.to_owned(), None)
         }
-        Decided::Host => {
+        DecidedBy::Host => {
             ("allowed: it is a node, or in its node's network, and no policy is about it".to_owned(), None)
         }
-        Decided::Itself => ("allowed: nobody is cut off from itself".to_owned(), None),
-        Decided::OwnNode => ("allowed where it is the pod's own node".to_owned(), None),
+        DecidedBy::Itself => ("allowed: nobody is cut off from itself".to_owned(), None),
+        DecidedBy::OwnNode => ("allowed where it is the pod's own node".to_owned(), None),
     }
 }
 
@@ -139,13 +139,13 @@ fn conditions(rule: &palisade_model::policy::Rule) -> Vec<String> {
     rule.layer7.iter().map(ToString::to_string).collect()
 }
 
-// === impl Because ===
+// === impl ReasonJson ===
 
-impl From<&Why<'_>> for Because {
-    fn from(why: &Why<'_>) -> Self {
+impl From<&TrafficReason<'_>> for ReasonJson {
+    fn from(why: &TrafficReason<'_>) -> Self {
         let (because, decided_by, conditions) = match &why.decided {
-            Decided::Rule { policy, rule, action } => {
-                let mut by = By::from(*policy);
+            DecidedBy::Rule { policy, rule, action } => {
+                let mut by = DecidingPolicyJson::from(*policy);
                 by.rule = Some(rule.index);
                 by.rule_name = rule.name.as_ref().map(ToString::to_string);
                 if let Some(at) = &rule.at {
@@ -154,19 +154,19 @@ impl From<&Why<'_>> for Because {
                 let allows = *action == Action::Allow;
                 ("rule", vec![by], if allows { conditions(rule) } else { Vec::new() })
             }
-            Decided::Isolated { by } => {
-                ("isolation", by.iter().map(|policy| By::from(*policy)).collect(), Vec::new())
+            DecidedBy::Isolated { by } => {
+                ("isolation", by.iter().map(|policy| DecidingPolicyJson::from(*policy)).collect(), Vec::new())
             }
-            Decided::Nobody => ("default", Vec::new(), Vec::new()),
-            Decided::Outside => ("outside", Vec::new(), Vec::new()),
-            Decided::Host => ("node", Vec::new(), Vec::new()),
-            Decided::Itself => ("ownAddress", Vec::new(), Vec::new()),
-            Decided::OwnNode => ("ownNode", Vec::new(), Vec::new()),
+            DecidedBy::Nobody => ("default", Vec::new(), Vec::new()),
+            DecidedBy::Outside => ("outside", Vec::new(), Vec::new()),
+            DecidedBy::Host => ("node", Vec::new(), Vec::new()),
+            DecidedBy::Itself => ("ownAddress", Vec::new(), Vec::new()),
+            DecidedBy::OwnNode => ("ownNode", Vec::new(), Vec::new()),
         };
-        Because {
+        ReasonJson {
             side: why.direction.as_str(),
             family: why.family.map(|family| family.to_string()),
-            part: Allowed::from(&why.part),
+            part: AllowedJson::from(&why.part),
             action: why.action().to_string(),
             because,
             decided_by,
@@ -175,12 +175,12 @@ impl From<&Why<'_>> for Because {
     }
 }
 
-// === impl By ===
+// === impl DecidingPolicyJson ===
 
-impl From<&Policy> for By {
+impl From<&Policy> for DecidingPolicyJson {
     fn from(policy: &Policy) -> Self {
         let object = &policy.object;
-        By {
+        DecidingPolicyJson {
             kind: object.full_kind().to_string(),
             namespace: object.namespace.as_ref().map(ToString::to_string),
             name: object.name.to_string(),

@@ -1,20 +1,19 @@
-//! A map as a picture that needs no other program: namespaces are boxes, workloads nodes in them, edges say on hover what
-//! they let through.
+//! Map as an SVG picture: namespaces are boxes, workloads nodes in them, edges show their traffic on hover.
 //!
-//! The layout is plain and always the same: boxes fill columns from left to right, whoever is no workload stands in a
-//! column of its own at the left. A picture of more workloads than anybody can tell apart shows namespaces instead.
+//! The layout is simple and deterministic: boxes fill columns from left to right, and nodes that are no workloads have a
+//! column of their own at the left. Beyond [`MAX_WORKLOADS`] namespaces are drawn instead of workloads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fold::{Fold, Folded};
-use super::{End, Facts, Line, OWN_NODE, Printer, Summary};
+use super::fold::{FoldedRow, RowFolder};
+use super::{MapContext, MapEnd, MapRow, MapSummary, OWN_NODE, Printer};
 use crate::diagnostics::plural;
 use crate::text::{NL, Text};
 
-/// More workloads than this are drawn as namespaces.
-const MOST: usize = 60;
-/// More edges than this have no text of their own.
-const MOST_LABELS: usize = 30;
+/// Maximum number of workloads drawn; of more their namespaces are drawn.
+const MAX_WORKLOADS: usize = 60;
+/// Maximum number of edges with labels.
+const MAX_LABELS: usize = 30;
 
 const NODE: (usize, usize) = (26, 8);
 const PADDING: usize = 12;
@@ -22,19 +21,19 @@ const TITLE: usize = 26;
 const COLUMN_GAP: usize = 150;
 const BOX_GAP: usize = 34;
 
-/// Prints a picture.
+/// Printer of a picture.
 #[derive(Debug, Default)]
-pub struct Svg<'m> {
-    fold: Fold<'m>,
-    edges: Vec<(Node<'m>, Node<'m>, String)>,
-    /// How many pairs of workloads are connected, by namespace.
-    namespaces: BTreeMap<(Node<'m>, Node<'m>), usize>,
+pub struct SvgPrinter<'m> {
+    fold: RowFolder<'m>,
+    edges: Vec<(DrawnNode<'m>, DrawnNode<'m>, String)>,
+    /// Number of connected pairs of workloads, by namespace.
+    namespaces: BTreeMap<(DrawnNode<'m>, DrawnNode<'m>), usize>,
     seen: BTreeSet<usize>,
 }
 
-/// Who is drawn. The order is that of the picture: who is no workload comes first.
+/// A node of the picture. Ordered as drawn: those that are no workloads first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Node<'m> {
+enum DrawnNode<'m> {
     Outside,
     IngressController,
     Hosts(String),
@@ -42,96 +41,100 @@ enum Node<'m> {
     Namespace(&'m str),
 }
 
-/// A box with its nodes.
-struct Group<'m> {
+/// A box of the picture with its nodes; without a title it is not drawn.
+struct DrawnBox<'m> {
     title: Option<&'m str>,
-    nodes: Vec<(Node<'m>, String)>,
+    nodes: Vec<(DrawnNode<'m>, String)>,
 }
 
-/// Where a node is.
+/// Column and position of a node, in pixels.
 #[derive(Clone, Copy)]
-struct Place {
+struct NodePosition {
     column: usize,
     x: usize,
     y: usize,
     width: usize,
 }
 
-// === impl Svg ===
+// === impl SvgPrinter ===
 
-impl<'m> Svg<'m> {
-    fn take(&mut self, facts: &Facts<'m>, Folded { line, ranges }: &Folded<'m>) {
-        let node = |end: &End<'m>| match end {
-            End::Workload(at) => Node::Workload(*at),
-            End::Range(..) => Node::Outside,
-            End::IngressController => Node::IngressController,
-            End::Nodes(_) => Node::Hosts(facts.name(end)),
+impl<'m> SvgPrinter<'m> {
+    fn take(&mut self, context: &MapContext<'m>, FoldedRow { line, ranges }: &FoldedRow<'m>) {
+        let node = |end: &MapEnd<'m>| match end {
+            MapEnd::Workload(at) => DrawnNode::Workload(*at),
+            MapEnd::Range(..) => DrawnNode::Outside,
+            MapEnd::IngressController => DrawnNode::IngressController,
+            MapEnd::Nodes(_) => DrawnNode::Hosts(context.name(end)),
         };
-        let wide = |node: &Node<'m>| match node {
-            Node::Workload(at) => Node::Namespace(facts.workloads[*at].name.namespace.as_str()),
+        let wide = |node: &DrawnNode<'m>| match node {
+            DrawnNode::Workload(at) => DrawnNode::Namespace(context.workloads[*at].name.namespace.as_str()),
             other => other.clone(),
         };
         let (from, to) = (node(&line.source), node(&line.destination));
         *self.namespaces.entry((wide(&from), wide(&to))).or_default() += 1;
         for end in [&from, &to] {
-            if let Node::Workload(at) = end {
+            if let DrawnNode::Workload(at) = end {
                 self.seen.insert(*at);
             }
         }
-        if self.seen.len() <= MOST {
-            let addresses = facts.addresses(ranges).map(|text| format!(" ({text})")).unwrap_or_default();
+        if self.seen.len() <= MAX_WORKLOADS {
+            let addresses = context.addresses(ranges).map(|text| format!(" ({text})")).unwrap_or_default();
             self.edges.push((from, to, format!("{}{addresses}", line.text())));
         } else {
             self.edges.clear();
         }
     }
 
-    /// The boxes and edges to draw, and whether they are of namespaces.
-    fn content(&self, facts: &Facts<'m>) -> (Vec<Group<'m>>, Vec<(Node<'m>, Node<'m>, String)>, bool) {
-        let meant = (0..facts.workloads.len()).filter(|at| facts.is_shown(*at) && facts.meant[*at]);
-        let shown: BTreeSet<usize> = self.seen.iter().copied().chain(meant).collect();
-        let wide = shown.len() > MOST;
+    /// Returns the boxes and edges to draw, and whether they are of namespaces.
+    fn content(
+        &self,
+        context: &MapContext<'m>,
+    ) -> (Vec<DrawnBox<'m>>, Vec<(DrawnNode<'m>, DrawnNode<'m>, String)>, bool) {
+        let selected =
+            (0..context.workloads.len()).filter(|at| context.is_shown(*at) && context.selected[*at]);
+        let shown: BTreeSet<usize> = self.seen.iter().copied().chain(selected).collect();
+        let wide = shown.len() > MAX_WORKLOADS;
         let mut members: BTreeMap<&'m str, Vec<usize>> = BTreeMap::new();
         for at in shown {
-            members.entry(facts.workloads[at].name.namespace.as_str()).or_default().push(at);
+            members.entry(context.workloads[at].name.namespace.as_str()).or_default().push(at);
         }
         let edges = match wide {
             false => self.edges.clone(),
             true => {
-                let edge = |((from, to), count): (&(Node<'m>, Node<'m>), &usize)| {
+                let edge = |((from, to), count): (&(DrawnNode<'m>, DrawnNode<'m>), &usize)| {
                     (from.clone(), to.clone(), plural(*count, "connected pair"))
                 };
                 self.namespaces.iter().map(edge).collect()
             }
         };
         let ends = edges.iter().flat_map(|(from, to, _)| [from, to]);
-        let others: BTreeSet<&Node<'m>> =
-            ends.filter(|node| !matches!(node, Node::Workload(_) | Node::Namespace(_))).collect();
-        let mut groups: Vec<Group<'m>> = Vec::new();
+        let others: BTreeSet<&DrawnNode<'m>> =
+            ends.filter(|node| !matches!(node, DrawnNode::Workload(_) | DrawnNode::Namespace(_))).collect();
+        let mut groups: Vec<DrawnBox<'m>> = Vec::new();
         for node in others {
             let name = match node {
-                Node::Hosts(name) => name.clone(),
-                Node::IngressController => "ingress controller".to_owned(),
+                DrawnNode::Hosts(name) => name.clone(),
+                DrawnNode::IngressController => "ingress controller".to_owned(),
                 _ => "outside".to_owned(),
             };
-            groups.push(Group { title: None, nodes: vec![(node.clone(), name)] });
+            groups.push(DrawnBox { title: None, nodes: vec![(node.clone(), name)] });
         }
         for (namespace, members) in members {
             let nodes = match wide {
-                true => vec![(Node::Namespace(namespace), plural(members.len(), "workload"))],
+                true => vec![(DrawnNode::Namespace(namespace), plural(members.len(), "workload"))],
                 false => {
-                    let name = |at: usize| facts.workloads[at].name.name.to_string();
-                    members.into_iter().map(|at| (Node::Workload(at), name(at))).collect()
+                    let name = |at: usize| context.workloads[at].name.name.to_string();
+                    members.into_iter().map(|at| (DrawnNode::Workload(at), name(at))).collect()
                 }
             };
-            groups.push(Group { title: Some(namespace), nodes });
+            groups.push(DrawnBox { title: Some(namespace), nodes });
         }
         (groups, edges, wide)
     }
 
-    fn draw(&self, facts: &Facts<'m>, summary: &Summary) -> Text {
-        let (groups, edges, wide) = self.content(facts);
-        let (places, boxes, width, height) = lay_out(&groups);
+    fn draw(&self, context: &MapContext<'m>, summary: &MapSummary) -> Text {
+        let (groups, edges, wide) = self.content(context);
+        let (positions, boxes, width, height) = lay_out(&groups);
         let mut out = Text::new();
         let (width, height) = (width.max(420), height + 64);
         write_line!(
@@ -152,19 +155,23 @@ impl<'m> Svg<'m> {
             );
         }
         for (from, to, text) in &edges {
-            if let (Some(start), Some(end)) = (places.get(from), places.get(to)) {
-                let what = format!("{} → {}: {text}", name(facts, from), name(facts, to));
-                edge(*start, *end, &what, (edges.len() <= MOST_LABELS).then_some(text.as_str()), &mut out);
+            if let (Some(start), Some(end)) = (positions.get(from), positions.get(to)) {
+                let what = format!("{} → {}: {text}", name(context, from), name(context, to));
+                edge(*start, *end, &what, (edges.len() <= MAX_LABELS).then_some(text.as_str()), &mut out);
             }
         }
         for (node, label) in groups.iter().flat_map(|group| &group.nodes) {
-            let Some(Place { x, y, width, .. }) = places.get(node) else { continue };
-            let class = if matches!(node, Node::Workload(_) | Node::Namespace(_)) { "node" } else { "other" };
+            let Some(NodePosition { x, y, width, .. }) = positions.get(node) else { continue };
+            let class = if matches!(node, DrawnNode::Workload(_) | DrawnNode::Namespace(_)) {
+                "node"
+            } else {
+                "other"
+            };
             write_line!(
                 out,
                 "<g><title>{}</title><rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{}\" rx=\"5\"/>\
                  <text x=\"{}\" y=\"{}\">{}</text></g>",
-                escaped(&name(facts, node)),
+                escaped(&name(context, node)),
                 NODE.0,
                 x + 9,
                 y + 17,
@@ -172,7 +179,7 @@ impl<'m> Svg<'m> {
             );
         }
         let note = match wide {
-            true => format!("More than {MOST} workloads: namespaces are drawn instead. "),
+            true => format!("More than {MAX_WORKLOADS} workloads: namespaces are drawn instead. "),
             false => String::new(),
         };
         let text = |y: usize, text: &str| {
@@ -185,18 +192,18 @@ impl<'m> Svg<'m> {
     }
 }
 
-impl<'m> Printer<'m> for Svg<'m> {
-    fn row(&mut self, facts: &Facts<'m>, line: Line<'m>, _out: &mut Text) {
+impl<'m> Printer<'m> for SvgPrinter<'m> {
+    fn row(&mut self, context: &MapContext<'m>, line: MapRow<'m>, _out: &mut Text) {
         for row in self.fold.push(line) {
-            self.take(facts, &row);
+            self.take(context, &row);
         }
     }
 
-    fn end(&mut self, facts: &Facts<'m>, summary: &Summary, out: &mut Text) {
+    fn end(&mut self, context: &MapContext<'m>, summary: &MapSummary, out: &mut Text) {
         for row in self.fold.end() {
-            self.take(facts, &row);
+            self.take(context, &row);
         }
-        out.push(&self.draw(facts, summary));
+        out.push(&self.draw(context, summary));
     }
 }
 
@@ -216,29 +223,29 @@ const STYLE: &str = "\
 <defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\" \
 markerUnits=\"userSpaceOnUse\"><path d=\"M0 0 8 4 0 8z\" fill=\"#3568a8\"/></marker></defs>";
 
-fn name(facts: &Facts<'_>, node: &Node<'_>) -> String {
+fn name(context: &MapContext<'_>, node: &DrawnNode<'_>) -> String {
     match node {
-        Node::Outside => "outside".to_owned(),
-        Node::IngressController => "ingress controller".to_owned(),
-        Node::Hosts(name) => name.clone(),
-        Node::Workload(at) => facts.names[*at].clone(),
-        Node::Namespace(namespace) => format!("namespace {namespace}"),
+        DrawnNode::Outside => "outside".to_owned(),
+        DrawnNode::IngressController => "ingress controller".to_owned(),
+        DrawnNode::Hosts(name) => name.clone(),
+        DrawnNode::Workload(at) => context.names[*at].clone(),
+        DrawnNode::Namespace(namespace) => format!("namespace {namespace}"),
     }
 }
 
-type Boxes = Vec<(usize, usize, usize, usize)>;
+type Rectangles = Vec<(usize, usize, usize, usize)>;
 
-/// Boxes in columns of about the same height; how large it all is.
-fn lay_out<'m>(groups: &[Group<'m>]) -> (BTreeMap<Node<'m>, Place>, Boxes, usize, usize) {
-    let height = |group: &Group<'_>| match group.title {
+/// Lays out boxes in columns of about the same height. Returns positions, boxes (x, y, width, height), width and height.
+fn lay_out<'m>(groups: &[DrawnBox<'m>]) -> (BTreeMap<DrawnNode<'m>, NodePosition>, Rectangles, usize, usize) {
+    let height = |group: &DrawnBox<'_>| match group.title {
         None => NODE.0,
         Some(_) => TITLE + group.nodes.len() * (NODE.0 + NODE.1) + PADDING - NODE.1,
     };
-    let named = |group: &&Group<'_>| group.title.is_some();
+    let named = |group: &&DrawnBox<'_>| group.title.is_some();
     let total: usize = groups.iter().filter(named).map(|group| height(group) + BOX_GAP).sum();
     let columns = (1..).find(|columns| columns * columns * 300 >= total || *columns == 8).unwrap_or(1);
     let fair = total / columns;
-    let (mut places, mut boxes) = (BTreeMap::new(), Vec::new());
+    let (mut positions, mut boxes) = (BTreeMap::new(), Vec::new());
     let (mut column, mut x, mut y, mut width, mut bottom) = (0, 16, 16, 0, 0);
     for (at, group) in groups.iter().enumerate() {
         let first_named = group.title.is_some() && at > 0 && groups[at - 1].title.is_none();
@@ -253,7 +260,7 @@ fn lay_out<'m>(groups: &[Group<'m>]) -> (BTreeMap<Node<'m>, Place>, Boxes, usize
         let inset = if group.title.is_some() { PADDING } else { 0 };
         let mut top = if group.title.is_some() { y + TITLE } else { y };
         for (node, _) in &group.nodes {
-            places.insert(node.clone(), Place { column, x: x + inset, y: top, width: own });
+            positions.insert(node.clone(), NodePosition { column, x: x + inset, y: top, width: own });
             top += NODE.0 + NODE.1;
         }
         boxes.push((x, y, own + 2 * inset, height(group)));
@@ -261,13 +268,13 @@ fn lay_out<'m>(groups: &[Group<'m>]) -> (BTreeMap<Node<'m>, Place>, Boxes, usize
         y += height(group) + BOX_GAP;
         bottom = bottom.max(y);
     }
-    (places, boxes, x + width + COLUMN_GAP / 2, bottom)
+    (positions, boxes, x + width + COLUMN_GAP / 2, bottom)
 }
 
-/// A curve from one node to another: between columns across, in a column around the right.
-fn edge(from: Place, to: Place, what: &str, label: Option<&str>, out: &mut Text) {
-    let middle = |place: Place| place.y + NODE.0 / 2;
-    let right = |place: Place| place.x + place.width;
+/// Draws a curve from one node to another: across between columns, around the right inside one.
+fn edge(from: NodePosition, to: NodePosition, what: &str, label: Option<&str>, out: &mut Text) {
+    let middle = |position: NodePosition| position.y + NODE.0 / 2;
+    let right = |position: NodePosition| position.x + position.width;
     let (y1, y2) = (middle(from), middle(to));
     let (path, label_at) = match from.column.cmp(&to.column) {
         std::cmp::Ordering::Less => {
@@ -307,7 +314,7 @@ fn edge(from: Place, to: Place, what: &str, label: Option<&str>, out: &mut Text)
     out.push_own("</g>\n");
 }
 
-/// A text that fits a node.
+/// Truncates a text to fit a node.
 fn short(text: &str) -> String {
     const LONGEST: usize = 36;
     match text.chars().count() > LONGEST {
@@ -316,7 +323,7 @@ fn short(text: &str) -> String {
     }
 }
 
-/// A text as XML has it.
+/// Escapes a text for XML content and attributes.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -326,7 +333,7 @@ pub fn escaped(text: &str) -> String {
             '&' => out.push_str("&amp;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // XML has no way to write these.
+            // XML 1.0 cannot represent these.
             c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
             c => out.push(c),
         }

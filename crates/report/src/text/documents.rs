@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{Text, is_unseen};
 
-/// A value as JSON over several lines, with a final line break.
+/// Serializes a value as JSON over several lines, with a final line break.
 pub fn json(value: &impl Serialize) -> Text {
     // None of these types can fail to serialise: no maps with odd keys, no numbers that JSON lacks.
     let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
@@ -17,27 +17,27 @@ pub fn json(value: &impl Serialize) -> Text {
     quoted(&text, Escape::Json)
 }
 
-/// A value as JSON in one line, without a line break.
+/// Serializes a value as JSON in one line, without a line break.
 pub fn json_line(value: &impl Serialize) -> Text {
     quoted(&serde_json::to_string(value).unwrap_or_default(), Escape::Json)
 }
 
-/// A value as JSON for a `<script>` element of an HTML page: it can end no element and begin no comment.
+/// Serializes a value as JSON for a `<script>` element of an HTML page: it can end no element and begin no comment.
 pub fn json_in_html(value: &impl Serialize) -> Text {
     quoted(&serde_json::to_string(value).unwrap_or_default(), Escape::Html)
 }
 
-/// Objects as YAML documents.
+/// Serializes objects as YAML documents.
 pub fn yaml(objects: &[Written]) -> Text {
     quoted(&written::yaml(objects), Escape::Yaml)
 }
 
-/// Objects as one JSON list.
+/// Serializes objects as one JSON list.
 pub fn json_list(objects: &[Written]) -> Text {
     quoted(&written::json(objects), Escape::Json)
 }
 
-/// How a format writes a character that is not to stand there itself.
+/// Syntax of the escapes of a format.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Escape {
     Json,

@@ -5,14 +5,14 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use palisade_model::diagnostic::{Diagnostic, Severity};
 
 use super::{Text, escape};
-use crate::diagnostics::Texts;
+use crate::diagnostics::SourcesByName;
 use crate::style::Look;
 
 /// A line longer than this is cut around the place that matters.
 const LONGEST_LINE: usize = 400;
 
 /// One diagnostic, with the source line where there is one.
-pub fn render(diagnostic: &Diagnostic, texts: &Texts<'_>, look: Look) -> Text {
+pub fn render(diagnostic: &Diagnostic, texts: &SourcesByName<'_>, look: Look) -> Text {
     let level = match diagnostic.severity() {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -60,7 +60,7 @@ pub fn render(diagnostic: &Diagnostic, texts: &Texts<'_>, look: Look) -> Text {
     Text(text + "\n")
 }
 
-/// A line of a file, escaped, and the bytes of it that `width` characters from the `start`th on have become.
+/// Escapes a line of a file, and returns the byte range of the `width` characters from the `start`th on in it.
 fn excerpt(line: &str, start: usize, width: usize) -> (String, std::ops::Range<usize>) {
     let byte = |index: usize| line.char_indices().nth(index).map_or(line.len(), |(byte, _)| byte);
     let (from, end) = (byte(start), byte(start.saturating_add(width)));

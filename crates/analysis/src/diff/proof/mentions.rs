@@ -1,4 +1,4 @@
-//! Everything that policies ask endpoints for: the labels, addresses and names by which they tell them apart.
+//! Values that policies mention: the labels, addresses and names by which they distinguish endpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,22 +12,22 @@ use palisade_model::policy::{
 use palisade_model::snapshot::Objects;
 use smol_str::SmolStr;
 
-/// What some policies ask for.
+/// Values that some policies mention.
 #[derive(Debug, Default)]
 pub struct Mentions {
-    /// Of namespaces.
-    pub namespaces: Labelled,
-    /// Of pods.
-    pub pods: Labelled,
-    /// Of external entities.
-    pub entities: Labelled,
-    /// Of nodes.
-    pub nodes: Labelled,
-    /// Whether the subject's own namespace matters.
+    /// Labels of namespaces.
+    pub namespaces: MentionedLabels,
+    /// Labels of pods.
+    pub pods: MentionedLabels,
+    /// Labels of external entities.
+    pub entities: MentionedLabels,
+    /// Labels of nodes.
+    pub nodes: MentionedLabels,
+    /// Whether some peer is relative to the subject's own namespace.
     pub own: bool,
-    /// Labels of namespaces that are compared with the subject's.
+    /// Keys of namespace labels that peers compare with the subject's.
     pub compared: BTreeSet<SmolStr>,
-    /// Service accounts.
+    /// Names of service accounts.
     pub accounts: BTreeSet<SmolStr>,
     /// Address blocks.
     pub blocks: Vec<Block>,
@@ -35,13 +35,13 @@ pub struct Mentions {
     pub names: BTreeSet<DomainName>,
     /// Names of ports.
     pub named_ports: BTreeSet<SmolStr>,
-    /// How many rules ask.
+    /// Number of rules.
     pub rules: usize,
 }
 
 /// Selectors, with the values that they mention for each key.
 #[derive(Debug, Default)]
-pub struct Labelled {
+pub struct MentionedLabels {
     /// The selectors.
     pub selectors: BTreeSet<Selector>,
     /// Keys, with values.
@@ -51,7 +51,7 @@ pub struct Labelled {
 // === impl Mentions ===
 
 impl Mentions {
-    /// What the policies of these worlds ask for together.
+    /// Collects the values that the policies of all these worlds mention.
     pub fn of<'o>(worlds: impl IntoIterator<Item = &'o Objects>) -> Self {
         let mut all = Mentions::default();
         for world in worlds {
@@ -158,9 +158,9 @@ impl Mentions {
     }
 }
 
-// === impl Labelled ===
+// === impl MentionedLabels ===
 
-impl Labelled {
+impl MentionedLabels {
     fn add(&mut self, selector: &Selector) {
         for requirement in selector.requirements() {
             let values = self.values.entry(requirement.key.clone()).or_default();

@@ -1,8 +1,7 @@
-//! Clusters that nobody has: for every combination of what policies ask for, an endpoint that has it.
+//! Synthetic clusters: an endpoint for every combination of values that policies mention.
 //!
-//! A label is there with each value that is mentioned, with another one, or not at all. Combinations that no selector
-//! tells apart count once. A namespace has one set of labels at a time, so that namespaces that are named may need
-//! several clusters to be seen with all of them.
+//! A label has each value that is mentioned, another one, or is absent. Combinations that no selector distinguishes count
+//! once. A namespace has one set of labels in a cluster, so that namespaces mentioned by name may need several clusters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -16,56 +15,56 @@ use palisade_model::snapshot::{Objects, Snapshot};
 use palisade_model::traffic::Protocol;
 use smol_str::{SmolStr, format_smolstr};
 
-use super::mentions::{Labelled, Mentions};
+use super::mentions::{MentionedLabels, Mentions};
 use crate::reach::mark;
 
-/// As many combinations of labels are tried.
-const MOST_COMBINATIONS: usize = 20_000;
-/// As many times a combination is compared with a selector.
-const MOST_COMPARED: usize = 4_000_000;
-/// As many sorts of namespaces a cluster has.
-const MOST_SORTS: usize = 200;
-/// As many pods, for every sort of them in every namespace with every account; at least some sorts in any case.
-const MOST_PODS: usize = 10_000;
+/// Maximum number of label combinations tried.
+const MAX_COMBINATIONS: usize = 20_000;
+/// Maximum number of comparisons of a combination with a selector.
+const MAX_COMPARED: usize = 4_000_000;
+/// Maximum number of distinct namespaces in a cluster.
+const MAX_SORTS: usize = 200;
+/// Maximum number of pods: every label combination in every namespace with every account; some combinations in any case.
+const MAX_PODS: usize = 10_000;
 const LEAST_SORTS: usize = 20;
-/// As many times a rule may apply to a pod: where there are many rules, there are fewer pods.
-const MOST_APPLIED: usize = 8_000_000;
-/// As many service accounts.
-const MOST_ACCOUNTS: usize = 100;
-/// As many ports have all pods together that have ports with names.
-const MOST_PORTS: usize = 1_000_000;
-/// As many names: their addresses differ in two bytes.
-const MOST_NAMES: usize = 50_000;
-/// As many sorts of nodes: their addresses differ in one byte.
-const MOST_NODES: usize = 200;
-/// As many clusters are made up.
-const MOST_CLUSTERS: usize = 16;
-/// Begins the names of namespaces that are not mentioned by name.
+/// Maximum number of rules times pods: with many rules there are fewer pods.
+const MAX_APPLIED: usize = 8_000_000;
+/// Maximum number of service accounts.
+const MAX_ACCOUNTS: usize = 100;
+/// Maximum number of ports of all pods with named ports together.
+const MAX_PORTS: usize = 1_000_000;
+/// Maximum number of DNS names: their addresses differ in two bytes.
+const MAX_NAMES: usize = 50_000;
+/// Maximum number of distinct nodes: their addresses differ in one byte.
+const MAX_NODES: usize = 200;
+/// Maximum number of clusters.
+const MAX_CLUSTERS: usize = 16;
+/// Prefix of namespaces that are not mentioned by name.
 const MADE_UP: &str = "palisade-";
-/// Values that nobody mentions.
+/// Values that no policy mentions.
 const OTHERS: [&str; 2] = ["palisade-other", "palisade-another"];
-/// A service account that nobody mentions.
+/// A service account that no policy mentions.
 const OTHER_ACCOUNT: &str = "palisade-other";
-/// The ports of those pods begin here.
+/// First number of named ports.
 const FIRST_NAMED: u16 = 61_000;
 
-/// As many names of ports have numbers there.
-const MOST_NAMED: usize = 1000;
+/// Maximum number of port names with numbers.
+const MAX_NAMED: usize = 1000;
 
 const WITH_PORTS: [Protocol; 3] = [Protocol::Tcp, Protocol::Udp, Protocol::Sctp];
 
-/// What is asked about.
+/// Synthetic clusters for a comparison.
 #[derive(Debug)]
 pub struct Universe {
-    /// The clusters, without policies.
+    /// Clusters, without policies.
     pub clusters: Vec<Objects>,
-    /// A name for each that is mentioned, with addresses.
+    /// A DNS name for each pattern that is mentioned, with addresses.
     pub names: BTreeMap<String, Vec<IpAddr>>,
-    /// Whether there were too many combinations to have all of them.
+    /// Whether some combinations are missing, because of limits.
     pub bounded: bool,
 }
 
-/// Who is meant by a pod of a cluster that nobody has: `a pod with app=db of shop`.
+/// Describes a pod of a synthetic cluster: `a pod with app=db of shop`.
 pub fn describe(snapshot: &Snapshot, pod: usize, address: Option<IpAddr>) -> String {
     let (own, home) = (&snapshot.pods()[pod], snapshot.namespace_of(pod));
     let listed = |labels: &Labels| {
@@ -94,24 +93,24 @@ pub fn describe(snapshot: &Snapshot, pod: usize, address: Option<IpAddr>) -> Str
 // === impl Universe ===
 
 impl Universe {
-    /// For everything that is asked for.
+    /// Creates clusters for all values that are mentioned.
     pub fn of(mentions: &Mentions) -> Self {
         let mut bounded = false;
         let names = names(mentions, &mut bounded);
         let addresses = addresses(mentions, &names);
         let none = BTreeSet::new();
-        let homes = sorts(&mentions.namespaces, &mentions.compared, MOST_SORTS, &mut bounded);
-        bounded |= mentions.accounts.len() > MOST_ACCOUNTS;
-        let accounts = mentions.accounts.len().min(MOST_ACCOUNTS) + 1;
+        let homes = sorts(&mentions.namespaces, &mentions.compared, MAX_SORTS, &mut bounded);
+        bounded |= mentions.accounts.len() > MAX_ACCOUNTS;
+        let accounts = mentions.accounts.len().min(MAX_ACCOUNTS) + 1;
         let copies = homes.len().max(1).saturating_mul(accounts);
-        let most = MOST_PODS.min(MOST_APPLIED / mentions.rules.max(1));
-        let most = (most / copies).max(LEAST_SORTS.min(MOST_PODS.div_ceil(copies)));
+        let most = MAX_PODS.min(MAX_APPLIED / mentions.rules.max(1));
+        let most = (most / copies).max(LEAST_SORTS.min(MAX_PODS.div_ceil(copies)));
         let pods = sorts(&mentions.pods, &none, most, &mut bounded);
         let entities = match mentions.entities.selectors.is_empty() {
             true => Vec::new(),
             false => sorts(&mentions.entities, &none, most, &mut bounded),
         };
-        // Those with a name take turns, those without are in every cluster.
+        // Namespaces mentioned by name alternate between clusters, others are in every cluster.
         let mut named: BTreeMap<SmolStr, Vec<Labels>> = BTreeMap::new();
         let mut nameless = Vec::new();
         for labels in homes {
@@ -121,12 +120,12 @@ impl Universe {
             }
         }
         let rounds = named.values().map(Vec::len).max().unwrap_or(1).max(1);
-        bounded |= rounds > MOST_CLUSTERS || mentions.named_ports.len() > MOST_NAMED;
+        bounded |= rounds > MAX_CLUSTERS || mentions.named_ports.len() > MAX_NAMED;
         let nodes = nodes(mentions, &mut bounded);
-        // Pods with ports, of each so many: each of them has all names.
-        let named_ports = WITH_PORTS.len() * mentions.named_ports.len().min(MOST_NAMED);
+        // Pods with named ports: each has all names.
+        let named_ports = WITH_PORTS.len() * mentions.named_ports.len().min(MAX_NAMED);
         let all = 2 * copies.saturating_mul(pods.len());
-        let receiving = all.saturating_mul(named_ports).div_ceil(MOST_PORTS).max(1);
+        let receiving = all.saturating_mul(named_ports).div_ceil(MAX_PORTS).max(1);
         bounded |= receiving > 1;
         let cluster = |round: usize| {
             let mut namespaces: Vec<(SmolStr, Labels)> = Vec::new();
@@ -150,14 +149,14 @@ impl Universe {
                 ..Objects::default()
             }
         };
-        let clusters = (0..rounds.min(MOST_CLUSTERS)).map(cluster).collect();
+        let clusters = (0..rounds.min(MAX_CLUSTERS)).map(cluster).collect();
         Universe { clusters, names, bounded }
     }
 }
 
-/// Combinations of labels that selectors tell apart.
+/// Returns label combinations that selectors distinguish.
 fn sorts(
-    labelled: &Labelled,
+    labelled: &MentionedLabels,
     compared: &BTreeSet<SmolStr>,
     sorts_at_most: usize,
     bounded: &mut bool,
@@ -170,15 +169,15 @@ fn sorts(
             let mentioned = labelled.values.get(key).unwrap_or(&none).iter().cloned().map(Some);
             let others = OTHERS.iter().take(1 + usize::from(compared.contains(key)));
             let others = others.map(|other| Some(SmolStr::new_static(other)));
-            // A namespace cannot be without its name.
+            // A namespace always has the label of its name.
             let absent = (key != NAMESPACE_NAME_LABEL).then_some(None);
             (key.clone(), absent.into_iter().chain(others).chain(mentioned).collect())
         })
         .collect();
     let count = options.iter().try_fold(1_usize, |all, (_, options)| all.checked_mul(options.len()));
-    // Whoever is tried has every key, and is shown to every selector.
+    // Every combination has every key, and is matched with every selector.
     let asked = labelled.selectors.len() + options.len();
-    let most = MOST_COMBINATIONS.min(MOST_COMPARED / asked.max(1)).max(sorts_at_most);
+    let most = MAX_COMBINATIONS.min(MAX_COMPARED / asked.max(1)).max(sorts_at_most);
     let exact = count.is_some_and(|count| count <= most);
     let mut seen = BTreeSet::new();
     let mut sorts = Vec::new();
@@ -186,13 +185,13 @@ fn sorts(
         let told: Vec<bool> = labelled.selectors.iter().map(|selector| selector.matches(&labels)).collect();
         let values: Vec<Option<SmolStr>> =
             compared.iter().map(|key| labels.get(key).map(SmolStr::from)).collect();
-        // Who is called otherwise is somebody else, even where nobody asks.
+        // Namespaces of different names are distinct, also where no selector distinguishes them.
         let name = labels.get(NAMESPACE_NAME_LABEL).map(SmolStr::from);
         if seen.insert((told, values, name)) {
             sorts.push(labels);
         }
     };
-    // Whom each selector asks for comes first, and is there however many others there are.
+    // Combinations that selectors match come first, and are included regardless of limits.
     for selector in labelled.selectors.iter().take(sorts_at_most) {
         add_labels(asked_for(selector, compared));
     }
@@ -213,12 +212,11 @@ fn sorts(
             add(&digit);
         }
     } else {
-        // Any two labels together, everything else being absent or other; a part of them where that is too much, evenly
-        // spread.
+        // Any two labels together, all others absent or with another value; an evenly spread part where these are too many.
         *bounded = true;
         add(&|_| 0);
         let sizes: Vec<usize> = options.iter().map(|(_, options)| options.len()).collect();
-        // For each key how many values it and those behind it have.
+        // For each key the number of values of it and of later keys.
         let mut behind: Vec<usize> = vec![0; sizes.len() + 1];
         for at in (0..sizes.len()).rev() {
             behind[at] = behind[at + 1].saturating_add(sizes[at]);
@@ -232,7 +230,7 @@ fn sorts(
                 before += sizes[a].saturating_mul(behind[a]);
                 a += 1;
             }
-            // The value of the first key, and the place of the second's among all values behind it.
+            // The value of the first key, and the offset of the second's among the values of later keys.
             let (own, other) = ((number - before) / behind[a], (number - before) % behind[a]);
             let b = a + behind[a..].partition_point(|left| behind[a] - *left <= other) - 1;
             let other = other - (behind[a] - behind[b]);
@@ -252,7 +250,7 @@ fn sorts(
     sorts
 }
 
-/// Labels that a selector matches, and no more than that, unless it contradicts itself.
+/// Returns the fewest labels that a selector matches, unless it contradicts itself.
 fn asked_for(selector: &Selector, compared: &BTreeSet<SmolStr>) -> Labels {
     let mut labels: BTreeMap<SmolStr, SmolStr> = BTreeMap::new();
     let other = SmolStr::new_static(OTHERS[0]);
@@ -272,7 +270,7 @@ fn asked_for(selector: &Selector, compared: &BTreeSet<SmolStr>) -> Labels {
     Labels::new(labels)
 }
 
-/// Pods of every sort in every namespace: without an address, with one, and, one of so many, with ports that have names.
+/// Creates pods of every combination in every namespace: without an address, with one, and some with named ports.
 fn inhabitants(
     mentions: &Mentions,
     namespaces: &[(SmolStr, Labels)],
@@ -284,7 +282,7 @@ fn inhabitants(
     let ports: Vec<ContainerPort> = mentions
         .named_ports
         .iter()
-        .take(MOST_NAMED)
+        .take(MAX_NAMED)
         .zip((FIRST_NAMED..).step_by(WITH_PORTS.len()))
         .flat_map(|(name, first)| {
             WITH_PORTS.into_iter().zip(first..).map(|(protocol, number)| ContainerPort {
@@ -295,7 +293,7 @@ fn inhabitants(
         })
         .collect();
     let accounts =
-        mentions.accounts.iter().take(MOST_ACCOUNTS).cloned().chain([SmolStr::new_static(OTHER_ACCOUNT)]);
+        mentions.accounts.iter().take(MAX_ACCOUNTS).cloned().chain([SmolStr::new_static(OTHER_ACCOUNT)]);
     let accounts: Vec<SmolStr> = accounts.collect();
     let (mut all, mut count) = (Vec::new(), 0_usize);
     let mut turns = addresses.iter().copied().cycle();
@@ -337,9 +335,9 @@ fn inhabitants(
     all
 }
 
-/// Nodes of every sort.
+/// Creates nodes of every combination.
 fn nodes(mentions: &Mentions, bounded: &mut bool) -> Vec<Node> {
-    let all = sorts(&mentions.nodes, &BTreeSet::new(), MOST_NODES, bounded);
+    let all = sorts(&mentions.nodes, &BTreeSet::new(), MAX_NODES, bounded);
     let node = |(at, labels): (u8, Labels)| Node {
         name: format_smolstr!("node-{at}"),
         labels,
@@ -352,7 +350,7 @@ fn nodes(mentions: &Mentions, bounded: &mut bool) -> Vec<Node> {
     (1..).zip(all).map(node).collect()
 }
 
-/// A name for each that is mentioned, and one that is not, with an address each.
+/// Creates a DNS name for each pattern, and one that no pattern matches, with an address each.
 fn names(mentions: &Mentions, bounded: &mut bool) -> BTreeMap<String, Vec<IpAddr>> {
     if mentions.names.is_empty() {
         return BTreeMap::new();
@@ -369,18 +367,18 @@ fn names(mentions: &Mentions, bounded: &mut bool) -> BTreeMap<String, Vec<IpAddr
         .iter()
         .flat_map(concrete)
         .chain(["palisade.invalid".to_owned()])
-        // A form may stand for what is no name: nobody is called so.
+        // A pattern may match no valid name.
         .filter(|name| !name.split('.').any(str::is_empty))
         .collect();
     let address = |at: u16| {
         let [high, low] = at.to_be_bytes();
         vec![IpAddr::from([198, 18, high, low]), IpAddr::from([0x2001, 0x2, 0, 0, 0, 0, 0, at])]
     };
-    *bounded |= names.len() > MOST_NAMES;
-    names.into_iter().take(MOST_NAMES).zip(1..).map(|(name, at)| (name, address(at))).collect()
+    *bounded |= names.len() > MAX_NAMES;
+    names.into_iter().take(MAX_NAMES).zip(1..).map(|(name, at)| (name, address(at))).collect()
 }
 
-/// Addresses that blocks and names tell apart.
+/// Returns addresses that blocks and names distinguish.
 fn addresses(mentions: &Mentions, names: &BTreeMap<String, Vec<IpAddr>>) -> Vec<IpAddr> {
     let nets = mentions
         .blocks
@@ -391,7 +389,7 @@ fn addresses(mentions: &Mentions, names: &BTreeMap<String, Vec<IpAddr>>) -> Vec<
         [previous(first), Some(first), Some(last), next(last)].into_iter().flatten()
     });
     let somewhere = [IpAddr::from([203, 0, 113, 7]), IpAddr::from([0x2001, 0xdb8, 0, 7, 0, 0, 0, 7])];
-    // Which blocks hold an address, as one number: a block's own number is added where it begins, and taken away behind its end.
+    // The blocks that hold an address are one sum: a block's number is added where it begins, and subtracted behind its end.
     let mut ends: BTreeMap<IpAddr, u128> = BTreeMap::new();
     for (at, block) in (0..).zip(&mentions.blocks) {
         for (first, last) in Ranges::of([block]).iter() {

@@ -1,5 +1,5 @@
-//! Sets that want the labels of the subject's namespace, or others than those. What they come to depends on the values of
-//! these labels only: groups are sorted by them once, however many namespaces ask.
+//! Pod sets that compare labels of their namespace with the subject's. They depend on the values of these labels only:
+//! groups are indexed by them once, for all namespaces.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -9,24 +9,24 @@ use palisade_model::resolve::{Resolution, ResolvedPeer};
 use palisade_model::snapshot::Snapshot;
 use smol_str::SmolStr;
 
-use super::{Lookup, Shared, spans};
-use crate::reach::groups::Table;
+use super::{MembershipLookup, SharedSpans, spans};
+use crate::reach::groups::FastMap;
 
-/// The groups of a set by the values that the labels have in their namespace, where it has all of them.
+/// Groups of a set by the values of the labels in their namespace, where it has all of them.
 #[derive(Debug, Default)]
 pub(super) struct ByValues<'s> {
-    of: Table<Vec<&'s str>, Shared>,
+    of: FastMap<Vec<&'s str>, SharedSpans>,
     /// All of those groups.
-    all: Shared,
-    /// All without those of some values, where somebody asked.
-    others: Table<Vec<&'s str>, Shared>,
+    all: SharedSpans,
+    /// Cache of all groups without those of some values.
+    others: FastMap<Vec<&'s str>, SharedSpans>,
 }
 
-// === impl Lookup ===
+// === impl MembershipLookup ===
 
-impl<'s> Lookup<'_, 's> {
-    /// The groups of pods in such a set, seen from a namespace.
-    pub(super) fn of_values(&mut self, set: &'s PodSet, namespace: usize) -> Shared {
+impl<'s> MembershipLookup<'_, 's> {
+    /// Returns the groups of pods in such a set, for a subject's namespace.
+    pub(super) fn of_values(&mut self, set: &'s PodSet, namespace: usize) -> SharedSpans {
         let (keys, same): (&'s [SmolStr], bool) = match &set.namespaces {
             Namespaces::SameLabels(keys) => (keys, true),
             Namespaces::NotSameLabels(keys) => (keys, false),
@@ -40,7 +40,7 @@ impl<'s> Lookup<'_, 's> {
         let Some(sorted) = self.by_values.get_mut(set) else { return Rc::new([]) };
         match (own, same) {
             (None, true) => Rc::new([]),
-            // Who lacks a label differs from all who have it.
+            // A namespace without a label differs from all that have it.
             (None, false) => Rc::clone(&sorted.all),
             (Some(own), true) => sorted.of.get(&own).map_or_else(|| Rc::new([]), Rc::clone),
             (Some(own), false) => {
@@ -56,9 +56,9 @@ impl<'s> Lookup<'_, 's> {
     }
 
     fn by_values(&self, set: &'s PodSet, keys: &'s [SmolStr]) -> ByValues<'s> {
-        // Whoever has all of the labels has the same as itself.
+        // A namespace with all of the labels has the same values as itself.
         let same = PodSet { namespaces: Namespaces::SameLabels(keys.to_vec()), ..set.clone() };
-        let mut of: Table<Vec<&'s str>, Vec<(u32, u32)>> = Table::default();
+        let mut of: FastMap<Vec<&'s str>, Vec<(u32, u32)>> = FastMap::default();
         let (mut order, mut all) = (Vec::new(), Vec::new());
         for namespace in 0..self.groups.context.snapshot.namespaces().len() {
             let Some(values) = self.values(keys, namespace) else { continue };
@@ -89,7 +89,7 @@ impl<'s> Lookup<'_, 's> {
 }
 
 /// For each namespace the first one that has the same values for every label that anything relative asks for.
-pub(super) fn like(snapshot: &Snapshot, resolution: &Resolution<'_>) -> Vec<usize> {
+pub(super) fn representative(snapshot: &Snapshot, resolution: &Resolution<'_>) -> Vec<usize> {
     let mut keys: BTreeSet<&str> = BTreeSet::new();
     for rule in resolution.rules() {
         rule.rule.peers.for_each(|peer| {
@@ -100,7 +100,7 @@ pub(super) fn like(snapshot: &Snapshot, resolution: &Resolution<'_>) -> Vec<usiz
             }
         });
     }
-    let mut known: Table<Vec<Option<&str>>, usize> = Table::default();
+    let mut known: FastMap<Vec<Option<&str>>, usize> = FastMap::default();
     let mut first = Vec::with_capacity(snapshot.namespaces().len());
     for (at, namespace) in snapshot.namespaces().iter().enumerate() {
         let values = keys.iter().map(|key| namespace.labels.get(key)).collect();
@@ -110,7 +110,7 @@ pub(super) fn like(snapshot: &Snapshot, resolution: &Resolution<'_>) -> Vec<usiz
 }
 
 /// Those of the first who are not among the second, all of whom are among the first.
-fn minus(all: &[(u32, u32)], without: &[(u32, u32)]) -> Shared {
+fn minus(all: &[(u32, u32)], without: &[(u32, u32)]) -> SharedSpans {
     let mut left = Vec::with_capacity(all.len() + without.len());
     let mut holes = without.iter().peekable();
     for (first, last) in all {

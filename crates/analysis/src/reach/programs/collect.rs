@@ -1,54 +1,54 @@
-//! Sorts rules by whom they apply to, stage after stage.
+//! Assignment of rules to the groups they apply to, stage after stage.
 //!
-//! The rules of a policy mostly follow each other in all respects: they are handed to their subjects as one piece, so that
-//! a policy of ten thousand rules costs each of its subjects as much as one of one rule.
+//! Rules of a policy are mostly consecutive and share their subjects: they are assigned as one run, so that a policy of ten
+//! thousand rules costs each of its subjects as much as one of one rule.
 
 use std::sync::Arc;
 
 use palisade_model::policy::{Direction, Placement, Subject};
 use palisade_model::snapshot::Stage;
 
-use super::{Builder, Collected, HANDED};
-use crate::reach::members::Shared;
+use super::{ASSIGNMENT_WORK, GroupRules, ProgramBuilder};
+use crate::reach::members::SharedSpans;
 
-/// Rules in a row with the same subjects, not handed to them yet.
-struct Piece<'s> {
+/// Consecutive rules with the same subjects, not assigned yet.
+struct SubjectRun<'s> {
     subjects: &'s Arc<[Subject]>,
     first: u32,
     end: u32,
 }
 
-/// Where such a row of rules goes when it ends.
-struct Pieces<'s> {
-    /// One for each direction, if there is any.
-    open: [Option<Piece<'s>>; 2],
+/// Open runs of a stage.
+struct OpenRuns<'s> {
+    /// The open run of each direction.
+    open: [Option<SubjectRun<'s>>; 2],
     /// Whether hosts can be subjects.
     hosts: bool,
-    /// Counts the rules of the stage.
-    count: fn(&mut Collected, usize),
+    /// Adds a number of rules to the count of the stage.
+    count: fn(&mut GroupRules, usize),
 }
 
-// === impl Builder ===
+// === impl ProgramBuilder ===
 
-impl<'s> Builder<'_, '_, 's> {
-    /// Sorts the rules of all stages.
+impl<'s> ProgramBuilder<'_, '_, 's> {
+    /// Assigns the rules of all stages.
     pub(super) fn collect(&mut self) {
         let resolution = self.resolution;
-        let mut pieces = Pieces::new(true, |collected, count| collected.tiers += count);
+        let mut pieces = OpenRuns::new(true, |collected, count| collected.tiers += count);
         for id in resolution.ranked(Stage::Tiers) {
             self.add(*id, &mut pieces);
         }
         self.close(&mut pieces);
-        // NetworkPolicies select pods: hosts, which are numbered after them, have no such stage.
+        // NetworkPolicies select pods: hosts, which are numbered behind them, have no such stage.
         let pods = self.groups.hosts().start;
-        let mut pieces = Pieces::new(false, |collected, count| collected.union += count);
+        let mut pieces = OpenRuns::new(false, |collected, count| collected.union += count);
         for (at, policy) in self.groups.context.snapshot.policies().iter().enumerate() {
             if policy.placement != Placement::Union {
                 continue;
             }
             for isolation in &policy.isolations {
                 if self.is_spent() {
-                    self.unsorted = true;
+                    self.out_of_budget = true;
                     break;
                 }
                 for (first, last) in &*self.subjects(&isolation.subjects) {
@@ -62,14 +62,14 @@ impl<'s> Builder<'_, '_, 's> {
             }
         }
         self.close(&mut pieces);
-        let mut pieces = Pieces::new(true, |_, _| {});
+        let mut pieces = OpenRuns::new(true, |_, _| {});
         for id in resolution.ranked(Stage::Baseline) {
             self.add(*id, &mut pieces);
         }
         self.close(&mut pieces);
     }
 
-    fn add(&mut self, id: u32, pieces: &mut Pieces<'s>) {
+    fn add(&mut self, id: u32, pieces: &mut OpenRuns<'s>) {
         let resolved = self.resolution.rule(id);
         let snapshot = self.groups.context.snapshot;
         let subjects = &snapshot.policies()[resolved.at.policy].rules[resolved.at.rule].subjects;
@@ -77,24 +77,24 @@ impl<'s> Builder<'_, '_, 's> {
         match &mut pieces.open[direction as usize] {
             Some(open) if open.end == id && Arc::ptr_eq(open.subjects, subjects) => open.end += 1,
             open => {
-                if let Some(whole) = open.replace(Piece { subjects, first: id, end: id + 1 }) {
-                    self.hand_over(&whole, direction, pieces);
+                if let Some(whole) = open.replace(SubjectRun { subjects, first: id, end: id + 1 }) {
+                    self.assign_run(&whole, direction, pieces);
                 }
             }
         }
     }
 
-    fn close(&mut self, pieces: &mut Pieces<'s>) {
+    fn close(&mut self, pieces: &mut OpenRuns<'s>) {
         for direction in Direction::BOTH {
             if let Some(whole) = pieces.open[direction as usize].take() {
-                self.hand_over(&whole, direction, pieces);
+                self.assign_run(&whole, direction, pieces);
             }
         }
     }
 
-    fn hand_over(&mut self, piece: &Piece<'s>, direction: Direction, pieces: &Pieces<'s>) {
-        if self.unsorted || self.is_spent() {
-            self.unsorted = true;
+    fn assign_run(&mut self, piece: &SubjectRun<'s>, direction: Direction, pieces: &OpenRuns<'s>) {
+        if self.out_of_budget || self.is_spent() {
+            self.out_of_budget = true;
             return;
         }
         let hosts = self.groups.hosts();
@@ -105,21 +105,21 @@ impl<'s> Builder<'_, '_, 's> {
                 collected.rules.push((piece.first, piece.end));
                 (pieces.count)(collected, (piece.end - piece.first) as usize);
             }
-            self.cells.work().take(HANDED * u64::from(last + 1 - first));
+            self.cells.work().take(ASSIGNMENT_WORK * u64::from(last + 1 - first));
         }
     }
 
-    /// Whom subjects mean. The rules of a policy share theirs.
-    fn subjects(&mut self, subjects: &'s Arc<[Subject]>) -> Shared {
+    /// Returns the groups of subjects; cached, because the rules of a policy share theirs.
+    fn subjects(&mut self, subjects: &'s Arc<[Subject]>) -> SharedSpans {
         let found = self.meant.entry(Arc::as_ptr(subjects).cast());
-        Shared::clone(found.or_insert_with(|| self.lookup.subjects(subjects)))
+        SharedSpans::clone(found.or_insert_with(|| self.lookup.subjects(subjects)))
     }
 }
 
-// === impl Pieces ===
+// === impl OpenRuns ===
 
-impl Pieces<'_> {
-    fn new(hosts: bool, count: fn(&mut Collected, usize)) -> Self {
-        Pieces { open: [None, None], hosts, count }
+impl OpenRuns<'_> {
+    fn new(hosts: bool, count: fn(&mut GroupRules, usize)) -> Self {
+        OpenRuns { open: [None, None], hosts, count }
     }
 }

@@ -1,48 +1,49 @@
-//! One sweep over the classes that a program's rules name.
+//! Sweep over the classes that a program's peer sets hold.
 //!
-//! Rules that name the same peers begin and end together, so what is swept over are the sets, each once. Which sets hold
-//! a class is kept as one number that a set's own number is mixed into where the set begins and taken out of where it
-//! ends: no list is made for a combination that has been met before.
+//! Rules with the same peers begin and end together, so that the sweep is over distinct sets. Which sets hold a class is
+//! kept as one key: the xor of a number for each set, toggled where the set begins and ends. No list is built for a
+//! combination that is cached.
 
-use super::{Row, Runner};
+use super::{ClassRow, RowRunner};
 use crate::reach::cells::CellId;
-use crate::reach::groups::{DestinationId, Table, number};
-use crate::reach::programs::{Carried, Program};
+use crate::reach::groups::{DestinationId, FastMap, number};
+use crate::reach::programs::{RuleProgram, RuleTraffic};
 
-/// Steps for the begin or end of a set.
-const END: u64 = 40;
-/// Steps to keep a run: 8 bytes, and as much again where rows are compared.
-const RUN: u64 = 300;
+/// Work of a boundary of a set.
+const BOUNDARY_WORK: u64 = 40;
+/// Work to keep a run: 8 bytes, and as much again where rows are compared.
+const RUN_WORK: u64 = 300;
 
 /// The peer sets of a program.
-struct Sets {
-    /// For each its number among all, and the rules that name it, in order.
+struct ProgramPeerSets {
+    /// Index of each set, and the rules that have it as peers, in order.
     list: Vec<(u32, Vec<u32>)>,
-    /// Whether what some rule of it is about depends on the destination.
+    /// Whether the traffic of some rule of it depends on the destination.
     by_destination: Vec<bool>,
 }
 
-/// The sets that hold a class.
-struct Active {
-    /// A bit for each.
+/// Sets that hold the current class.
+struct ActiveSets {
+    /// A bit for each set.
     bits: Vec<u64>,
-    /// What identifies the combination.
+    /// Key of the combination.
     key: u128,
-    /// How many of them depend on the destination.
+    /// Number of active sets that depend on the destination.
     by_destination: usize,
 }
 
-// === impl Runner ===
+// === impl RowRunner ===
 
-impl Runner<'_> {
-    /// What a program says about every class. `out` says whether the class is the destination.
-    pub fn row(&mut self, program: &Program, out: bool, classes: u32) -> Row {
+impl RowRunner<'_> {
+    /// Returns the cells of a program for all classes. `out` is whether the class is the destination.
+    pub fn row(&mut self, program: &RuleProgram, out: bool, classes: u32) -> ClassRow {
         if !program.known || self.cells.work().is_spent() {
-            return Row::unknown();
+            return ClassRow::unknown();
         }
-        let sets = Sets::of(program, out);
-        let mut active = Active { bits: vec![0; sets.list.len().div_ceil(64)], key: 0, by_destination: 0 };
-        // Where sets begin or end, as class and set in one number: that is quicker to sort.
+        let sets = ProgramPeerSets::of(program, out);
+        let mut active =
+            ActiveSets { bits: vec![0; sets.list.len().div_ceil(64)], key: 0, by_destination: 0 };
+        // Boundaries of sets as class and set in one number, which sorts faster.
         let mut ends: Vec<u64> = Vec::new();
         for (at, (set, _)) in (0_u32..).zip(&sets.list) {
             for (first, last) in &*self.peers[*set as usize] {
@@ -56,9 +57,9 @@ impl Runner<'_> {
             }
         }
         ends.sort_unstable();
-        self.cells.work().take(END * (ends.len() + sets.list.len()) as u64);
+        self.cells.work().take(BOUNDARY_WORK * (ends.len() + sets.list.len()) as u64);
         let class_of = |end: &u64| u32::try_from(end >> 32).unwrap_or(u32::MAX);
-        let mut known: Table<(u128, DestinationId), CellId> = Table::default();
+        let mut known: FastMap<(u128, DestinationId), CellId> = FastMap::default();
         let mut runs: Vec<(u32, CellId)> = Vec::new();
         let mut rules: Vec<u32> = Vec::new();
         let (mut class, mut next) = (0, 0);
@@ -78,7 +79,7 @@ impl Runner<'_> {
                 Some(cell) => *cell,
                 None => {
                     if self.cells.work().is_spent() {
-                        return Row::unknown();
+                        return ClassRow::unknown();
                     }
                     active.rules(&sets, &mut rules);
                     let cell = self.cell(program, &rules, destination);
@@ -91,19 +92,19 @@ impl Runner<'_> {
             }
             class = until;
         }
-        self.cells.work().take(RUN * runs.len() as u64);
-        Row { runs: runs.into(), known: true }
+        self.cells.work().take(RUN_WORK * runs.len() as u64);
+        ClassRow { runs: runs.into(), known: true }
     }
 }
 
-// === impl Sets ===
+// === impl ProgramPeerSets ===
 
-impl Sets {
-    fn of(program: &Program, out: bool) -> Self {
+impl ProgramPeerSets {
+    fn of(program: &RuleProgram, out: bool) -> Self {
         let mut named: Vec<(u32, u32)> =
             (0..).zip(&program.rules).map(|(rule, held)| (held.peers.0, rule)).collect();
         named.sort_unstable();
-        let mut sets = Sets { list: Vec::new(), by_destination: Vec::new() };
+        let mut sets = ProgramPeerSets { list: Vec::new(), by_destination: Vec::new() };
         for (set, rule) in named {
             if sets.list.last().is_none_or(|(last, _)| *last != set) {
                 sets.list.push((set, Vec::new()));
@@ -113,14 +114,14 @@ impl Sets {
                 (sets.list.last_mut(), sets.by_destination.last_mut())
             {
                 rules.push(rule);
-                *by_destination |= out && program.rules[rule as usize].carried == Carried::ByDestination;
+                *by_destination |= out && program.rules[rule as usize].carried == RuleTraffic::ByDestination;
             }
         }
         sets
     }
 
-    /// A set's own number. Where there are few sets, combinations of these are what they are; where there are many, two
-    /// different ones come to the same once in 2^128.
+    /// Returns the number of a set in keys. With up to 128 sets keys are exact; with more, two combinations collide with
+    /// probability 2^-128.
     fn mark(&self, at: u32) -> u128 {
         if self.list.len() <= 128 {
             return 1 << at;
@@ -129,11 +130,11 @@ impl Sets {
     }
 }
 
-// === impl Active ===
+// === impl ActiveSets ===
 
-impl Active {
-    /// A set begins, or ends.
-    fn toggle(&mut self, at: u32, sets: &Sets) {
+impl ActiveSets {
+    /// Adds a set that begins, or removes one that ends.
+    fn toggle(&mut self, at: u32, sets: &ProgramPeerSets) {
         let (word, bit) = (at as usize / 64, 1 << (at % 64));
         self.bits[word] ^= bit;
         self.key ^= sets.mark(at);
@@ -145,8 +146,8 @@ impl Active {
         }
     }
 
-    /// The rules of all sets that hold the class, in order.
-    fn rules(&self, sets: &Sets, rules: &mut Vec<u32>) {
+    /// Collects the rules of all active sets, in order.
+    fn rules(&self, sets: &ProgramPeerSets, rules: &mut Vec<u32>) {
         rules.clear();
         for (at, word) in self.bits.iter().enumerate() {
             let mut left = *word;

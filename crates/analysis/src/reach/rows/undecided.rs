@@ -1,35 +1,35 @@
-//! Traffic that no rule has decided yet, as rules take their part of it one after the other.
+//! Traffic that no rule has decided yet, updated in place as rules take their parts.
 //!
-//! Interned sets are for what is kept. A program of hundreds of rules leaves another rest behind each of them, and these
-//! rests are as large as the result: interned, they would be nearly all of the memory. Here the rest changes in place.
+//! A program of hundreds of rules has as many intermediate rests, each as large as the result: interned they would be
+//! nearly all of the memory.
 
 use palisade_model::traffic_set::TrafficSet;
 
-/// Intervals on the line of traffic, sorted, none touching another.
+/// Intervals of traffic offsets, sorted, none adjacent to another.
 #[derive(Debug, Clone)]
-pub(super) struct Undecided(Vec<(u32, u32)>);
+pub(super) struct UndecidedTraffic(Vec<(u32, u32)>);
 
-/// A match of at most one interval for each of so many that are left is looked up; more are merged.
-const LOOKED_UP: usize = 16;
+/// Intervals are looked up if there is at most one for this many undecided ones; more are merged.
+const LOOKUP_FACTOR: usize = 16;
 
-/// Steps to find an interval and to replace it, and how many of those behind it move at a step (measured: 52 ns with
-/// 1,000 of them).
-const FOUND: u64 = 60;
-const MOVED: u64 = 16;
-/// Steps for each interval of either list that is merged.
-const MERGED: u64 = 8;
+/// Work to find an interval and to replace it.
+const LOOKUP_WORK: u64 = 60;
+/// Number of intervals behind it that move in a step (measured: 52 ns with 1,000 of them).
+const MOVED_PER_STEP: u64 = 16;
+/// Work of each interval of either list that is merged.
+const MERGE_WORK: u64 = 8;
 
-// === impl Undecided ===
+// === impl UndecidedTraffic ===
 
-impl Undecided {
-    /// All of a set is undecided.
+impl UndecidedTraffic {
+    /// Creates the state in which all of a set is undecided.
     pub(super) fn new(all: &TrafficSet) -> Self {
-        Undecided(all.intervals().to_vec())
+        UndecidedTraffic(all.intervals().to_vec())
     }
 
-    /// Nothing is undecided.
+    /// Creates the state in which nothing is undecided.
     pub(super) fn none() -> Self {
-        Undecided(Vec::new())
+        UndecidedTraffic(Vec::new())
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -42,14 +42,14 @@ impl Undecided {
 
     /// Moves what is undecided of `about` to the end of `hit`. Returns how many steps of [`Work`](crate::work::Work) it took.
     pub(super) fn take(&mut self, about: &[(u32, u32)], hit: &mut Vec<(u32, u32)>) -> u64 {
-        if about.len().saturating_mul(LOOKED_UP) > self.0.len() {
+        if about.len().saturating_mul(LOOKUP_FACTOR) > self.0.len() {
             let looked_at = self.0.len() + about.len();
             self.merge(about, hit);
-            return MERGED * looked_at as u64;
+            return MERGE_WORK * looked_at as u64;
         }
         let mut steps = 0;
         for piece in about {
-            steps += FOUND + self.0.len() as u64 / MOVED;
+            steps += LOOKUP_WORK + self.0.len() as u64 / MOVED_PER_STEP;
             self.take_one(*piece, hit);
         }
         steps
@@ -105,7 +105,7 @@ mod tests {
         for all in (0_u32..1 << 12).step_by(7) {
             for about in (0_u32..1 << 12).step_by(53) {
                 let (all, about) = (set(all), set(about));
-                let mut merged = Undecided::new(&all);
+                let mut merged = UndecidedTraffic::new(&all);
                 let mut looked_up = merged.clone();
                 let mut hits = [Vec::new(), Vec::new()];
                 merged.merge(about.intervals(), &mut hits[0]);

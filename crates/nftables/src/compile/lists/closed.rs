@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use palisade_engine::delta::{PolicyId, Rule as ViewRule};
+use palisade_engine::delta::{CompiledRule as ViewRule, PolicyId};
 use palisade_engine::view::View;
 use palisade_flatten::{Layer7Support, RuleList};
 use palisade_model::policy::Direction;

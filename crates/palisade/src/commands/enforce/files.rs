@@ -111,7 +111,7 @@ impl Files {
                 .filter_map(|finding| finding.location.as_ref())
                 .map(|at| Arc::clone(&at.file))
                 .collect();
-            let texts = palisade_report::diagnostics::texts(&manifests.sources);
+            let texts = palisade_report::diagnostics::sources_by_name(&manifests.sources);
             let plain = palisade_report::style::Look { color: false, width: 116 };
             look.problems.extend(
                 unfit.iter().map(|finding| palisade_report::diagnostics::render(finding, &texts, plain)),

@@ -5,13 +5,13 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use palisade_analysis::map::why::Why;
-use palisade_analysis::map::{Entry, Map, NodeRow, Peer, Row, Select, connections};
+use palisade_analysis::map::reasons::TrafficReason;
+use palisade_analysis::map::{Map, MapPeer, NodeRow, PairTraffic, RowFilter, WorkloadRow, connections};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_analysis::reach::traffics::{TrafficId, Traffics};
 use palisade_model::policy::Direction;
-use palisade_report::map::{End, Facts, Line, Printer, Said, Summary};
+use palisade_report::map::{AllowedTraffic, MapContext, MapEnd, MapRow, MapSummary, Printer};
 use palisade_report::text::Text;
 
 use crate::print::output::Buffered;
@@ -37,14 +37,14 @@ enum About {
 pub struct Telling<'t, 's> {
     map: &'t Map<'s>,
     cuts: &'t Cuts,
-    facts: Facts<'t>,
+    facts: MapContext<'t>,
     printer: Box<dyn Printer<'t> + 't>,
     progress: Progress,
-    said: HashMap<TrafficId, Rc<Said>>,
-    reasons: HashMap<(About, About), Rc<[Why<'t>]>>,
+    said: HashMap<TrafficId, Rc<AllowedTraffic>>,
+    reasons: HashMap<(About, About), Rc<[TrafficReason<'t>]>>,
     /// No reasons.
-    silence: Rc<[Why<'t>]>,
-    summary: Summary,
+    silence: Rc<[TrafficReason<'t>]>,
+    summary: MapSummary,
     ends: [BTreeSet<usize>; 2],
     text: Text,
     out: Buffered,
@@ -60,7 +60,7 @@ impl<'t, 's: 't> Telling<'t, 's> {
     pub fn new(
         map: &'t Map<'s>,
         cuts: &'t Cuts,
-        facts: Facts<'t>,
+        facts: MapContext<'t>,
         printer: Box<dyn Printer<'t> + 't>,
         progress: Progress,
     ) -> Self {
@@ -73,7 +73,7 @@ impl<'t, 's: 't> Telling<'t, 's> {
             said: HashMap::new(),
             reasons: HashMap::new(),
             silence: Rc::new([]),
-            summary: Summary::default(),
+            summary: MapSummary::default(),
             ends: [BTreeSet::new(), BTreeSet::new()],
             text: Text::new(),
             out: Buffered::stdout(PIECE),
@@ -82,7 +82,7 @@ impl<'t, 's: 't> Telling<'t, 's> {
         }
     }
 
-    pub fn tell(&mut self, select: &Select, nodes: bool, cells: &mut Cells) {
+    pub fn tell(&mut self, select: &RowFilter, nodes: bool, cells: &mut Cells) {
         let (map, cuts) = (self.map, self.cuts);
         self.printer.begin(&self.facts, &mut self.text);
         let told = match map.rows(select, cuts, cells, |cells, row| self.row(&row, cells)) {
@@ -99,7 +99,7 @@ impl<'t, 's: 't> Telling<'t, 's> {
         if cells.work().is_spent() {
             self.left_out = self.left_out.max(1);
         }
-        self.summary.stopped = self.left_out;
+        self.summary.left_out = self.left_out;
         self.count(select);
         self.printer.end(&self.facts, &self.summary, &mut self.text);
         if self.write().is_continue() {
@@ -107,62 +107,67 @@ impl<'t, 's: 't> Telling<'t, 's> {
         }
     }
 
-    fn row(&mut self, row: &Row, cells: &mut Cells) -> ControlFlow<()> {
-        let ranges = matches!((row.source, row.destination), (Peer::Range(..), _) | (_, Peer::Range(..)));
+    fn row(&mut self, row: &WorkloadRow, cells: &mut Cells) -> ControlFlow<()> {
+        let ranges =
+            matches!((row.source, row.destination), (MapPeer::Range(..), _) | (_, MapPeer::Range(..)));
         cells.work().take(if ranges { RANGE_LINE } else { LINE });
         let Some((allowed, other)) = self.entry(row.entry, cells) else { return ControlFlow::Continue(()) };
         match (row.source, row.destination) {
-            (Peer::Workload(from), Peer::Workload(_)) => {
+            (MapPeer::Workload(from), MapPeer::Workload(_)) => {
                 self.summary.connected += 1;
                 self.progress.at(from);
             }
-            (Peer::Workload(from), Peer::Range(..)) => _ = self.ends[0].insert(from),
-            (Peer::Range(..), Peer::Workload(to)) => _ = self.ends[1].insert(to),
+            (MapPeer::Workload(from), MapPeer::Range(..)) => _ = self.ends[0].insert(from),
+            (MapPeer::Range(..), MapPeer::Workload(to)) => _ = self.ends[1].insert(to),
             _ => {}
         }
         let why = match self.facts.explain {
             true => self.why(row.source, row.destination, cells),
             false => Rc::clone(&self.silence),
         };
-        let end = |peer: Peer| match peer {
-            Peer::Workload(at) => End::Workload(at),
-            Peer::Range(first, last) => End::Range(first, last),
-            Peer::IngressController => End::IngressController,
+        let end = |peer: MapPeer| match peer {
+            MapPeer::Workload(at) => MapEnd::Workload(at),
+            MapPeer::Range(first, last) => MapEnd::Range(first, last),
+            MapPeer::IngressController => MapEnd::IngressController,
         };
         let (source, destination) = (end(row.source), end(row.destination));
-        self.say(Line { source, destination, allowed, other, uniform: row.entry.uniform, why })
+        self.say(MapRow { source, destination, allowed, other, uniform: row.entry.uniform, why })
     }
 
     fn node_row(&mut self, row: &NodeRow, cells: &mut Cells) -> ControlFlow<()> {
         cells.work().take(LINE);
         let Some((allowed, other)) = self.entry(row.entry, cells) else { return ControlFlow::Continue(()) };
-        let why: Rc<[Why<'t>]> = match self.facts.explain {
+        let why: Rc<[TrafficReason<'t>]> = match self.facts.explain {
             true => self.map.why_between(&row.pairs, Traffics::ALL, cells).into(),
             false => Rc::clone(&self.silence),
         };
         let all = self.map.snapshot.nodes();
         let names = (row.nodes.len() < all.len())
             .then(|| row.nodes.iter().map(|at| all[*at].name.as_str()).collect());
-        let (own, nodes) = (End::Workload(row.workload), End::Nodes(names));
+        let (own, nodes) = (MapEnd::Workload(row.workload), MapEnd::Nodes(names));
         let (source, destination) = match row.direction {
             Direction::Egress => (own, nodes),
             Direction::Ingress => (nodes, own),
         };
-        self.say(Line { source, destination, allowed, other, uniform: row.entry.uniform, why })
+        self.say(MapRow { source, destination, allowed, other, uniform: row.entry.uniform, why })
     }
 
     /// What a row says; nothing where it is IGMP alone, which is no connection.
-    fn entry(&mut self, entry: Entry, cells: &Cells) -> Option<(Rc<Said>, Option<Rc<Said>>)> {
+    fn entry(
+        &mut self,
+        entry: PairTraffic,
+        cells: &Cells,
+    ) -> Option<(Rc<AllowedTraffic>, Option<Rc<AllowedTraffic>>)> {
         let mut said = |id: TrafficId| {
             let said = self.said.entry(id).or_insert_with(|| {
                 let connections = connections(id, cells);
                 let text = connections.to_string();
-                Rc::new(Said { id: id.0, connections, text })
+                Rc::new(AllowedTraffic { id: id.0, connections, text })
             });
             Rc::clone(said)
         };
         let (allowed, other) = (said(entry.allowed), entry.other.map(&mut said));
-        let something = |said: &Rc<Said>| {
+        let something = |said: &Rc<AllowedTraffic>| {
             let own = &said.connections;
             let plain = [&own.tcp, &own.udp, &own.sctp, &own.icmp];
             plain.iter().any(|ranges| !ranges.is_empty())
@@ -171,17 +176,17 @@ impl<'t, 's: 't> Telling<'t, 's> {
         (something(&allowed) || other.as_ref().is_some_and(something)).then_some((allowed, other))
     }
 
-    fn why(&mut self, source: Peer, destination: Peer, cells: &mut Cells) -> Rc<[Why<'t>]> {
+    fn why(&mut self, source: MapPeer, destination: MapPeer, cells: &mut Cells) -> Rc<[TrafficReason<'t>]> {
         let kinds = self.map.kinds();
         // Workloads of a kind have the same reasons, unless it matters where their pods run, or that they are one.
         let key = match (source, destination) {
-            (Peer::Workload(from), Peer::Workload(to)) if from != to && !kinds.is_host(from) => {
+            (MapPeer::Workload(from), MapPeer::Workload(to)) if from != to && !kinds.is_host(from) => {
                 Some((About::Kind(kinds.kind(from)), About::Kind(kinds.kind(to))))
             }
-            (Peer::Workload(from), Peer::Range(first, last)) => {
+            (MapPeer::Workload(from), MapPeer::Range(first, last)) => {
                 Some((About::Kind(kinds.kind(from)), About::Range(first, last)))
             }
-            (Peer::Range(first, last), Peer::Workload(to)) => {
+            (MapPeer::Range(first, last), MapPeer::Workload(to)) => {
                 Some((About::Range(first, last), About::Kind(kinds.kind(to))))
             }
             _ => None,
@@ -189,7 +194,8 @@ impl<'t, 's: 't> Telling<'t, 's> {
         if let Some(known) = key.and_then(|key| self.reasons.get(&key)) {
             return Rc::clone(known);
         }
-        let why: Rc<[Why<'t>]> = self.map.why(source, destination, Traffics::ALL, self.cuts, cells).into();
+        let why: Rc<[TrafficReason<'t>]> =
+            self.map.why(source, destination, Traffics::ALL, self.cuts, cells).into();
         if let Some(key) = key {
             if self.reasons.len() >= REMEMBERED {
                 self.reasons.clear();
@@ -218,8 +224,8 @@ impl<'t, 's: 't> Telling<'t, 's> {
                 .filter_map(|[first, second]| if *first == Some(from) { *second } else { *first })
             {
                 if map.entry(from, to, cells).is_nothing() {
-                    let why = self.why(Peer::Workload(from), Peer::Workload(to), cells);
-                    self.printer.refusal(&self.facts, &End::Workload(from), &End::Workload(to), &why);
+                    let why = self.why(MapPeer::Workload(from), MapPeer::Workload(to), cells);
+                    self.printer.refusal(&self.facts, &MapEnd::Workload(from), &MapEnd::Workload(to), &why);
                 }
             }
             for direction in Direction::BOTH {
@@ -228,8 +234,8 @@ impl<'t, 's: 't> Telling<'t, 's> {
                     continue;
                 }
                 let (first, last) = (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::BROADCAST.into());
-                let (own, range) = (Peer::Workload(from), Peer::Range(first, last));
-                let (end, other) = (End::Workload(from), End::Range(first, last));
+                let (own, range) = (MapPeer::Workload(from), MapPeer::Range(first, last));
+                let (end, other) = (MapEnd::Workload(from), MapEnd::Range(first, last));
                 match direction {
                     Direction::Egress => {
                         let why = self.why(own, range, cells);
@@ -244,7 +250,7 @@ impl<'t, 's: 't> Telling<'t, 's> {
         }
     }
 
-    fn say(&mut self, line: Line<'t>) -> ControlFlow<()> {
+    fn say(&mut self, line: MapRow<'t>) -> ControlFlow<()> {
         self.printer.row(&self.facts, line, &mut self.text);
         if self.text.len() < PIECE { ControlFlow::Continue(()) } else { self.write() }
     }
@@ -262,10 +268,10 @@ impl<'t, 's: 't> Telling<'t, 's> {
     }
 
     /// How many pairs were asked about.
-    fn count(&mut self, select: &Select) {
+    fn count(&mut self, select: &RowFilter) {
         let shown = (0..self.facts.workloads.len()).filter(|at| self.facts.is_shown(*at));
         let (all, meant) = shown.fold((0_usize, 0_usize), |(all, meant), at| {
-            (all + 1, meant + usize::from(self.facts.meant[at]))
+            (all + 1, meant + usize::from(self.facts.selected[at]))
         });
         let others = all - meant;
         let pairs = match select.direction {

@@ -1,4 +1,4 @@
-//! What policies ask about pods, and about destinations: nothing else tells them apart.
+//! Attributes of pods and destinations that policies select by: no others distinguish endpoints.
 
 use std::collections::BTreeSet;
 
@@ -11,31 +11,31 @@ use palisade_model::snapshot::Snapshot;
 use palisade_model::traffic::Protocol;
 use smol_str::SmolStr;
 
-use super::{Destination, DestinationId, Table, number};
+use super::{Destination, DestinationId, FastMap, number};
 
-/// What policies ask about pods.
+/// Attributes that policies select pods by.
 #[derive(Default)]
-pub(super) struct Asked<'s> {
+pub(super) struct SelectionKeys<'s> {
     keys: BTreeSet<&'s str>,
-    /// Whether service accounts matter.
+    /// Whether some policy selects service accounts.
     pub accounts: bool,
     ports: BTreeSet<&'s str>,
-    /// The groups whose members were asked about already.
+    /// Groups whose members are included already.
     groups: BTreeSet<&'s GroupName>,
 }
 
-/// What was asked about destinations, each once.
+/// Interned destinations.
 #[derive(Debug)]
-pub(super) struct Destinations {
+pub(super) struct DestinationTable {
     pub list: Vec<Destination>,
-    ids: Table<Destination, DestinationId>,
+    ids: FastMap<Destination, DestinationId>,
 }
 
-// === impl Asked ===
+// === impl SelectionKeys ===
 
-impl<'s> Asked<'s> {
+impl<'s> SelectionKeys<'s> {
     pub(super) fn by(snapshot: &'s Snapshot) -> Self {
-        let mut asked = Asked::default();
+        let mut asked = SelectionKeys::default();
         for policy in snapshot.policies() {
             for isolation in &policy.isolations {
                 asked.subjects(snapshot, &isolation.subjects);
@@ -103,19 +103,19 @@ impl<'s> Asked<'s> {
         }
     }
 
-    /// The labels that some selector asks for.
+    /// Returns the labels whose key some selector has.
     pub(super) fn labels(&self, labels: &'s Labels) -> Vec<(&'s str, &'s str)> {
         labels.iter().filter(|(key, _)| self.keys.contains(key)).collect()
     }
 
-    /// What rules ask about the pod as a destination.
+    /// Returns the attributes of a pod as a destination.
     pub(super) fn destination(&self, pod: &Pod) -> Destination {
         if self.ports.is_empty() || pod.ports.is_empty() {
             return Destination::default();
         }
         let named = |port: &ContainerPort| {
             let name = port.name.as_ref().filter(|name| self.ports.contains(name.as_str()))?;
-            // The first one of a name counts.
+            // The first port of a name counts.
             (pod.named_port(name, port.protocol) == Some(port.number))
                 .then(|| (name.clone(), port.protocol, port.number))
         };
@@ -126,17 +126,17 @@ impl<'s> Asked<'s> {
     }
 }
 
-// === impl Destinations ===
+// === impl DestinationTable ===
 
-impl Default for Destinations {
+impl Default for DestinationTable {
     fn default() -> Self {
-        let ids = Table::from_iter([(Destination::default(), Destinations::PLAIN)]);
-        Destinations { list: vec![Destination::default()], ids }
+        let ids = FastMap::from_iter([(Destination::default(), DestinationTable::PLAIN)]);
+        DestinationTable { list: vec![Destination::default()], ids }
     }
 }
 
-impl Destinations {
-    /// Nothing that any rule asks about.
+impl DestinationTable {
+    /// A destination without attributes.
     pub(super) const PLAIN: DestinationId = DestinationId(0);
 
     pub(super) fn id(&mut self, destination: Destination) -> DestinationId {

@@ -3,8 +3,8 @@
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use palisade_analysis::map::why::{Decided, Why};
-use palisade_analysis::map::{Level, Map, Peer};
+use palisade_analysis::map::reasons::{DecidedBy, TrafficReason};
+use palisade_analysis::map::{Level, Map, MapPeer};
 use palisade_analysis::reach::cells::Cells;
 use palisade_analysis::reach::cuts::Cuts;
 use palisade_analysis::reach::traffics::Traffics;
@@ -37,7 +37,7 @@ spec:
 ";
 
 /// What is said about a row, a line each.
-fn said(source: Peer, destination: Peer) -> Vec<String> {
+fn said(source: MapPeer, destination: MapPeer) -> Vec<String> {
     let text = Source::new("w.yaml", WORLD);
     let (mut world, mut found) = (World::default(), Vec::new());
     load(&text, &Limits::default(), &mut world, &mut found);
@@ -46,13 +46,13 @@ fn said(source: Peer, destination: Peer) -> Vec<String> {
     let cuts = Cuts::of([&snapshot]);
     let mut cells = Cells::new(cuts.space().clone());
     let map = Map::new(&snapshot, &Options::default(), Level::Workloads, &cuts, &mut cells);
-    let line = |why: &Why<'_>| {
+    let line = |why: &TrafficReason<'_>| {
         let who = match &why.decided {
-            Decided::Rule { policy, rule, action } => {
+            DecidedBy::Rule { policy, rule, action } => {
                 let line = rule.at.as_ref().unwrap().line;
                 format!("{action} by {} rule {} line {line}", policy.object, rule.index)
             }
-            Decided::Isolated { by } => format!("isolated by {}", by[0].object),
+            DecidedBy::Isolated { by } => format!("isolated by {}", by[0].object),
             other => format!("{other:?}"),
         };
         format!("{} {}: {who}", why.direction, why.part)
@@ -61,9 +61,9 @@ fn said(source: Peer, destination: Peer) -> Vec<String> {
 }
 
 /// Workloads by name: agent, db, web.
-const AGENT: Peer = Peer::Workload(0);
-const DB: Peer = Peer::Workload(1);
-const WEB: Peer = Peer::Workload(2);
+const AGENT: MapPeer = MapPeer::Workload(0);
+const DB: MapPeer = MapPeer::Workload(1);
+const WEB: MapPeer = MapPeer::Workload(2);
 
 #[test]
 fn a_rule_and_the_isolation_behind_it() {
@@ -79,7 +79,7 @@ fn a_rule_and_the_isolation_behind_it() {
 
 #[test]
 fn the_outside_has_no_side_of_its_own() {
-    let range = Peer::Range("198.51.100.0".parse().unwrap(), "198.51.100.255".parse().unwrap());
+    let range = MapPeer::Range("198.51.100.0".parse().unwrap(), "198.51.100.255".parse().unwrap());
     assert_eq!(
         said(range, DB),
         [
@@ -92,7 +92,7 @@ fn the_outside_has_no_side_of_its_own() {
 
 #[test]
 fn a_range_that_policies_cut_has_the_reasons_of_all_of_it() {
-    let all = Peer::Range("0.0.0.0".parse().unwrap(), "255.255.255.255".parse().unwrap());
+    let all = MapPeer::Range("0.0.0.0".parse().unwrap(), "255.255.255.255".parse().unwrap());
     assert_eq!(
         said(all, DB),
         [

@@ -5,20 +5,20 @@ use palisade_model::policy::Action;
 use palisade_model::traffic::Protocol;
 use palisade_model::traffic_set::TrafficSet;
 
-use super::undecided::Undecided;
-use super::{Program, Runner};
+use super::undecided::UndecidedTraffic;
+use super::{RowRunner, RuleProgram};
 use crate::reach::groups::DestinationId;
 use crate::reach::traffics::TrafficId;
 
-/// Steps to sort an interval that was decided.
-const SORTED: u64 = 40;
+/// Work to sort an interval that was decided.
+const INTERVAL_WORK: u64 = 40;
 
 /// The ledger of one program. Lists hold intervals in any order, each once unless said otherwise.
-pub(super) struct InPlace<'l, 'r> {
-    runner: &'l mut Runner<'r>,
-    program: &'l Program,
+pub(super) struct IntervalLedger<'l, 'r> {
+    runner: &'l mut RowRunner<'r>,
+    program: &'l RuleProgram,
     destination: DestinationId,
-    undecided: Undecided,
+    undecided: UndecidedTraffic,
     allow: Vec<(u32, u32)>,
     reject: Vec<(u32, u32)>,
     passed: Vec<(u32, u32)>,
@@ -28,16 +28,16 @@ pub(super) struct InPlace<'l, 'r> {
     steps: u64,
 }
 
-// === impl InPlace ===
+// === impl IntervalLedger ===
 
-impl<'l, 'r> InPlace<'l, 'r> {
+impl<'l, 'r> IntervalLedger<'l, 'r> {
     pub(super) fn new(
-        runner: &'l mut Runner<'r>,
-        program: &'l Program,
+        runner: &'l mut RowRunner<'r>,
+        program: &'l RuleProgram,
         destination: DestinationId,
-        undecided: Undecided,
+        undecided: UndecidedTraffic,
     ) -> Self {
-        InPlace {
+        IntervalLedger {
             runner,
             program,
             destination,
@@ -52,8 +52,8 @@ impl<'l, 'r> InPlace<'l, 'r> {
 
     /// Interns what is allowed and what is refused with an answer.
     pub(super) fn finish(self) -> (TrafficId, TrafficId) {
-        let InPlace { runner, allow, reject, steps, .. } = self;
-        runner.cells.work().take(steps + SORTED * (allow.len() + reject.len()) as u64);
+        let IntervalLedger { runner, allow, reject, steps, .. } = self;
+        runner.cells.work().take(steps + INTERVAL_WORK * (allow.len() + reject.len()) as u64);
         let mut intern = |part| runner.cells.traffics.intern(TrafficSet::from_intervals(part));
         (intern(allow), intern(reject))
     }
@@ -63,7 +63,7 @@ impl<'l, 'r> InPlace<'l, 'r> {
     }
 }
 
-impl Ledger<u32> for InPlace<'_, '_> {
+impl Ledger<u32> for IntervalLedger<'_, '_> {
     fn assign(&mut self, rule: u32, only: Only, action: Action) {
         let about = self.about(rule);
         let traffics = &self.runner.cells.traffics;
@@ -92,21 +92,21 @@ impl Ledger<u32> for InPlace<'_, '_> {
         match rest {
             Rest::Isolated => {
                 let allowing = std::mem::take(&mut self.allowing);
-                self.steps += SORTED * allowing.len() as u64;
+                self.steps += INTERVAL_WORK * allowing.len() as u64;
                 let allowing = TrafficSet::from_intervals(allowing);
                 self.steps += self.undecided.take(allowing.intervals(), &mut self.allow);
             }
             Rest::Default => self.allow.extend_from_slice(self.undecided.pieces()),
         }
-        self.undecided = Undecided::none();
+        self.undecided = UndecidedTraffic::none();
     }
 
     fn reopen_passed(&mut self) {
         let mut passed = std::mem::take(&mut self.passed);
         if !passed.is_empty() {
-            self.steps += SORTED * passed.len() as u64;
+            self.steps += INTERVAL_WORK * passed.len() as u64;
             passed.extend_from_slice(self.undecided.pieces());
-            self.undecided = Undecided::new(&TrafficSet::from_intervals(passed));
+            self.undecided = UndecidedTraffic::new(&TrafficSet::from_intervals(passed));
         }
     }
 

@@ -1,4 +1,4 @@
-//! What the members of two ends may do, class by class.
+//! Evaluation of a query for each pair of classes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,36 +6,42 @@ use palisade_model::address::Family;
 use palisade_model::flow::{Party, Who};
 use palisade_model::policy::{Action, Direction};
 
-use super::Answer;
-use super::members::Members;
+use super::QueryAnswer;
+use super::members::PartiesByClass;
 use crate::caveats::is_conditional;
 use crate::reach::cells::{CellId, Cells};
 use crate::reach::{Decider, Reach, RuleAt};
 
-/// Steps to ask about a pair of classes, or of endpoints.
-const PAIR: u64 = 200;
+/// Work of a pair of classes, or of endpoints.
+const PAIR_WORK: u64 = 200;
 
-/// Every pair of classes, over a family of addresses.
-pub(super) struct Between<'r, 's> {
+/// Evaluator of pairs of classes, over one address family.
+pub(super) struct PairEvaluator<'r, 's> {
     reach: &'r Reach<'s>,
-    /// Whether a class has rules that allow on condition, in a direction.
+    /// Cache: whether a class has rules with layer-7 conditions, in a direction.
     conditional: HashMap<(Direction, u32), bool>,
 }
 
-// === impl Between ===
+// === impl PairEvaluator ===
 
-impl<'r, 's> Between<'r, 's> {
+impl<'r, 's> PairEvaluator<'r, 's> {
     pub fn new(reach: &'r Reach<'s>) -> Self {
-        Between { reach, conditional: HashMap::new() }
+        PairEvaluator { reach, conditional: HashMap::new() }
     }
 
-    /// Asks about every source with every destination.
-    pub fn ask(&mut self, sources: &Members, destinations: &Members, cells: &mut Cells, answer: &mut Answer) {
+    /// Adds every pair of a source and a destination to the answer.
+    pub fn evaluate(
+        &mut self,
+        sources: &PartiesByClass,
+        destinations: &PartiesByClass,
+        cells: &mut Cells,
+        answer: &mut QueryAnswer,
+    ) {
         let reach = self.reach;
         let outside = |class: u32| reach.outside().contains(&class);
         for (from, source) in sources {
             for (to, destination) in destinations {
-                // What addresses outside do among themselves is not the cluster's business.
+                // Traffic between outside addresses is not the cluster's.
                 if outside(*from) && outside(*to) {
                     continue;
                 }
@@ -43,8 +49,8 @@ impl<'r, 's> Between<'r, 's> {
                     answer.left_out += 1;
                     continue;
                 }
-                cells.work().take(PAIR);
-                // A node and the pods it runs are near: each pair is asked about.
+                cells.work().take(PAIR_WORK);
+                // A node and its own pods are exempt from policies: each pair of endpoints is evaluated.
                 if !outside(*from) && !outside(*to) && !reach.is_pods(*from) {
                     let pairs =
                         source.iter().flat_map(|one| destination.iter().map(move |other| (*one, *other)));
@@ -53,7 +59,7 @@ impl<'r, 's> Between<'r, 's> {
                             answer.left_out += 1;
                             break;
                         }
-                        cells.work().take(PAIR);
+                        cells.work().take(PAIR_WORK);
                         let itself = reach.is_itself(ends.0.who, ends.1.who);
                         let own_node = reach.is_own_node(ends.0.who, ends.1.who);
                         let cell = match (itself, own_node) {
@@ -77,7 +83,7 @@ impl<'r, 's> Between<'r, 's> {
         }
     }
 
-    /// Two that stand for all pairs of two classes, and how many these are.
+    /// Returns two endpoints that represent all pairs of two classes, and the number of pairs.
     fn pairs(
         &self,
         sources: &[Party],
@@ -95,18 +101,18 @@ impl<'r, 's> Between<'r, 's> {
             let alone = both.filter(|one| !stands_for_several(self.reach, one));
             count -= alone.filter(|one| self.is_counted(one)).count();
         }
-        // Where a class meets itself, two of it stand for it; with an address, if it takes one.
+        // A pair of one class needs two endpoints of it; with an address, if that is required.
         let first = sources.iter().take(2).chain(sources.iter().filter(|one| one.address.is_some()).take(2));
         let mut two = first.flat_map(|one| destinations.iter().map(move |other| (*one, *other)));
         two.find(|ends| is_pair(self.reach, ends)).map(|ends| (ends, count))
     }
 
-    /// Whether somebody and itself were counted as a pair of members.
+    /// Whether an endpoint was counted as a pair with itself.
     fn is_counted(&self, one: &Party) -> bool {
         one.address.is_some() || self.reach.family() == Family::V4
     }
 
-    /// Tells the answer what of what a pair may do is allowed on condition, on the sides that are asked.
+    /// Adds the traffic of a pair that is allowed on a layer-7 condition, on the given sides.
     fn conditions(
         &mut self,
         (from, to): (u32, u32),
@@ -114,12 +120,12 @@ impl<'r, 's> Between<'r, 's> {
         cell: CellId,
         ends: (Party, Party),
         cells: &mut Cells,
-        answer: &mut Answer,
+        answer: &mut QueryAnswer,
     ) {
         let reach = self.reach;
         let rule = |at: RuleAt| &reach.snapshot().policies()[at.policy].rules[at.rule];
         let allowed = cells.get(cell).allow;
-        for (direction, _) in sides.into_iter().filter(|(_, asked)| *asked) {
+        for (direction, _) in sides.into_iter().filter(|(_, queried)| *queried) {
             let (class, peer) = match direction {
                 Direction::Egress => (from, to),
                 Direction::Ingress => (to, from),
@@ -139,14 +145,14 @@ impl<'r, 's> Between<'r, 's> {
     }
 }
 
-/// Whether two can meet over a family. A wildcard never stands for a pod and itself, but for two of those that a template
-/// stands for; and two without any address, which could have either, are asked about once.
+/// Whether two endpoints can connect over a family. A pod never pairs with itself, except for a template that stands in for
+/// several; two without any address, which could have either family, count once.
 fn is_pair(reach: &Reach<'_>, (one, other): &(Party, Party)) -> bool {
     let nowhere = one.address.is_none() && other.address.is_none();
     (one.who != other.who || stands_for_several(reach, one)) && !(nowhere && reach.family() == Family::V6)
 }
 
-/// Whether somebody may be more than one: an address that stands for others, or a template.
+/// Whether a party represents several endpoints: outside addresses, or pods of a template.
 fn stands_for_several(reach: &Reach<'_>, party: &Party) -> bool {
     match party.who {
         Who::Outside => true,

@@ -13,7 +13,7 @@ mod world;
 
 use std::ops::ControlFlow;
 
-use palisade_analysis::diff::{Diff, Differs, Select, compare};
+use palisade_analysis::diff::{ChangeFilter, Diff, DifferenceKind, compare};
 use palisade_analysis::map::Level;
 use palisade_analysis::reach::Reach;
 use palisade_analysis::reach::cells::Cells;
@@ -65,7 +65,7 @@ fn changes(before: &Snapshot, after: &Snapshot, options: &Options) -> usize {
     let cuts = Cuts::of([before, after]);
     let mut cells = Cells::new(cuts.space().clone());
     let diff = Diff::new(before, after, options, Level::Workloads, &cuts, &mut cells);
-    let select = Select { families: vec![Family::V4, Family::V6], ..Select::default() };
+    let select = ChangeFilter { families: vec![Family::V4, Family::V6], ..ChangeFilter::default() };
     let mut count = 0;
     let _ = diff.changes(&select, &cuts, &mut cells, |_, _| {
         count += 1;
@@ -95,7 +95,7 @@ fn the_same_is_what_the_evaluator_calls_the_same() {
             }
         }
         let (before, after) = (Snapshot::new(objects(&before)), Snapshot::new(objects(&after)));
-        let compared = compare(&before, &after, &options, Differs::InAnyVerdict);
+        let compared = compare(&before, &after, &options, DifferenceKind::InAnyVerdict);
         // A lone pod is allowed to itself, and to be reached from its node; but not another one like it, and the
         // comparison is about that one, too.
         let near = |flow: &Flow| {
@@ -119,7 +119,7 @@ fn the_same_is_what_the_evaluator_calls_the_same() {
         }
         // What a diff tells is all there is: nodes and unlike pods are in it.
         let changes = changes(&before, &after, &options);
-        let differs = [Differs::InWhatOpens, Differs::InWhatCloses];
+        let differs = [DifferenceKind::InWhatOpens, DifferenceKind::InWhatCloses];
         let missed: Vec<_> = differs
             .into_iter()
             .filter_map(|differs| compare(&before, &after, &options, differs).err())

@@ -1,8 +1,7 @@
-//! Whether two sets of policies say the same about one cluster, of every connection: not only what is let through, also how
-//! the rest is refused.
+//! Equality of the verdicts of two sets of policies for one cluster, for every connection, including how it is refused.
 //!
-//! Endpoints that both sides put into one class each are one endpoint here, and every pair of these is two cells of the two
-//! sides, on one line of traffic: they are equal or they are not. Nothing is sampled.
+//! Endpoints of the same class on both sides are one endpoint here, and each pair of these has a cell on each side: these are
+//! equal or not. Nothing is sampled.
 
 use std::collections::HashSet;
 
@@ -20,53 +19,53 @@ use crate::reach::traffics::TrafficId;
 use crate::reach::{Matrix, Reach};
 use crate::work::Work;
 
-/// What was found equal.
+/// Extent of a comparison without differences.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Compared {
-    /// So many pods and nodes, with each other and with every address outside.
+pub struct ComparisonExtent {
+    /// Number of pods and nodes compared with each other and with every outside address.
     pub endpoints: usize,
-    /// Whether more source ports are told apart than can be compared: connections that name one are left out.
+    /// Whether source ports are not distinguished, because rules have too many.
     pub coarse: bool,
-    /// Sorts of endpoints that were not compared with all others, because that takes too much work.
+    /// Number of classes that were not compared with all others, because a limit was reached.
     pub left_out: usize,
 }
 
-/// What makes two sides different.
+/// Which verdicts count as different.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Differs {
-    /// Any verdict: also whether what is refused is dropped or answered.
+pub enum DifferenceKind {
+    /// All, including whether refused traffic is dropped or rejected.
     InAnyVerdict,
-    /// What is let through after, and not before.
+    /// Traffic allowed after and not before.
     InWhatOpens,
-    /// What is let through before, and not after.
+    /// Traffic allowed before and not after.
     InWhatCloses,
 }
 
-/// A connection about which the two sides disagree.
+/// A flow with different verdicts on the two sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Differing {
-    /// The connection.
+pub struct DivergentFlow {
+    /// Flow between endpoints of the cluster, or with the outside.
     pub flow: Flow,
-    /// What becomes of it before.
+    /// Verdict before.
     pub before: Verdict,
-    /// And after.
+    /// Verdict after.
     pub after: Verdict,
 }
 
-/// Steps to compare a pair of classes.
-const PAIR: u64 = 5;
+/// Work to compare a pair of classes.
+const PAIR_WORK: u64 = 5;
 
-/// Both sides of one family of addresses.
-struct Sides<'s> {
+/// Reachability of both sides over one address family.
+struct ReachPair<'s> {
     before: Reach<'s>,
     after: Reach<'s>,
     cuts: &'s Cuts,
-    differs: Differs,
+    differs: DifferenceKind,
 }
 
-/// Endpoints that neither side tells apart: their class before and after.
+/// Endpoints that are equivalent on both sides: their class before and after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct End {
+struct JointClass {
     before: u32,
     after: u32,
 }
@@ -76,20 +75,19 @@ pub fn compare(
     before: &Snapshot,
     after: &Snapshot,
     options: &Options,
-    differs: Differs,
-) -> Result<Compared, Box<Differing>> {
+    differs: DifferenceKind,
+) -> Result<ComparisonExtent, Box<DivergentFlow>> {
     compare_within(before, after, options, differs, Work::default())
 }
 
-/// Compares two such snapshots as far as the work lasts. Who could not be compared is counted, and nothing is claimed about
-/// them.
+/// Compares two such snapshots within a budget of work. Classes beyond it are counted, and nothing is claimed about them.
 pub(super) fn compare_within(
     before: &Snapshot,
     after: &Snapshot,
     options: &Options,
-    differs: Differs,
+    differs: DifferenceKind,
     mut work: Work,
-) -> Result<Compared, Box<Differing>> {
+) -> Result<ComparisonExtent, Box<DivergentFlow>> {
     let cuts = Cuts::of([before, after]);
     let mut left_out = 0;
     for family in [Family::V4, Family::V6] {
@@ -99,63 +97,63 @@ pub(super) fn compare_within(
         let before = Reach::new(before, options, family, &cuts, &mut cells);
         cells.work().put_back(kept);
         let after = Reach::new(after, options, family, &cuts, &mut cells);
-        let sides = Sides { before, after, cuts: &cuts, differs };
+        let sides = ReachPair { before, after, cuts: &cuts, differs };
         left_out += sides.compare(&mut cells)?;
         work.put_back(std::mem::replace(cells.work(), Work::new(0)));
     }
     let there = before.pods().iter().filter(|pod| !pod.terminated).count();
-    Ok(Compared { endpoints: there + before.nodes().len(), coarse: cuts.coarse, left_out })
+    Ok(ComparisonExtent { endpoints: there + before.nodes().len(), coarse: cuts.coarse, left_out })
 }
 
-// === impl Sides ===
+// === impl ReachPair ===
 
-impl Sides<'_> {
-    /// Compares all pairs. Returns how many sorts of endpoints were left out.
-    fn compare(&self, cells: &mut Cells) -> Result<usize, Box<Differing>> {
-        let all = self.ends();
-        let known = |end: &End| self.before.is_known(end.before) && self.after.is_known(end.after);
-        let ends: Vec<End> = all.iter().copied().filter(known).collect();
-        let unknown = all.len() - ends.len();
+impl ReachPair<'_> {
+    /// Compares all pairs. Returns the number of classes left out.
+    fn compare(&self, cells: &mut Cells) -> Result<usize, Box<DivergentFlow>> {
+        let all = self.joint_classes();
+        let known = |end: &JointClass| self.before.is_known(end.before) && self.after.is_known(end.after);
+        let joint_classes: Vec<JointClass> = all.iter().copied().filter(known).collect();
+        let unknown = all.len() - joint_classes.len();
         let (mut before, mut after) = (Matrix::new(&self.before, cells), Matrix::new(&self.after, cells));
-        let outside = |end: &End| self.before.outside().contains(&end.before);
-        for (at, source) in ends.iter().enumerate() {
+        let outside = |end: &JointClass| self.before.outside().contains(&end.before);
+        for (at, source) in joint_classes.iter().enumerate() {
             if cells.work().is_spent() {
-                return Ok(unknown + ends.len() - at);
+                return Ok(unknown + joint_classes.len() - at);
             }
-            cells.work().take(PAIR * ends.len() as u64);
+            cells.work().take(PAIR_WORK * joint_classes.len() as u64);
             let (one, other) = (before.from(source.before, cells), after.from(source.after, cells));
-            let equal = |end: &&End| one[end.before as usize] == other[end.after as usize];
-            // What addresses outside do among themselves is not the cluster's business.
-            let concerned = |end: &&End| !(outside(source) && outside(end));
-            for to in ends.iter().filter(|end| !equal(end)).filter(concerned) {
-                self.differ([one[to.before as usize], other[to.after as usize]], *source, *to, cells)?;
+            let equal = |end: &&JointClass| one[end.before as usize] == other[end.after as usize];
+            // Traffic between outside addresses is not the cluster's.
+            let concerned = |end: &&JointClass| !(outside(source) && outside(end));
+            for to in joint_classes.iter().filter(|end| !equal(end)).filter(concerned) {
+                self.check_cells([one[to.before as usize], other[to.after as usize]], *source, *to, cells)?;
             }
         }
-        self.near(cells)?;
+        self.compare_own_nodes(cells)?;
         Ok(unknown)
     }
 
-    /// Everybody, each sort once, in the order of their classes.
-    fn ends(&self) -> Vec<End> {
+    /// Returns the joint classes of all endpoints, sorted.
+    fn joint_classes(&self) -> Vec<JointClass> {
         let snapshot = self.before.snapshot();
         // The addresses are the same on both sides, and so are the intervals they are in.
-        let ends = |who: Who| {
+        let joint_classes = |who: Who| {
             let both = self.before.classes_of(who).zip(self.after.classes_of(who));
-            both.map(|((before, _), (after, _))| End { before, after })
+            both.map(|((before, _), (after, _))| JointClass { before, after })
         };
-        let pods = (0..snapshot.pods().len()).flat_map(|pod| ends(Who::Pod(pod)));
-        let nodes = (0..snapshot.nodes().len()).flat_map(|node| ends(Who::Node(node)));
-        // Their intervals are the same: they have the boundaries of both.
+        let pods = (0..snapshot.pods().len()).flat_map(|pod| joint_classes(Who::Pod(pod)));
+        let nodes = (0..snapshot.nodes().len()).flat_map(|node| joint_classes(Who::Node(node)));
+        // Both sides have the same intervals: the boundaries of both.
         let outside = self.before.outside().zip(self.after.outside());
-        let outside = outside.map(|(before, after)| End { before, after });
-        let mut ends: Vec<End> = pods.chain(nodes).chain(outside).collect();
-        ends.sort_unstable();
-        ends.dedup();
-        ends
+        let outside = outside.map(|(before, after)| JointClass { before, after });
+        let mut joint_classes: Vec<JointClass> = pods.chain(nodes).chain(outside).collect();
+        joint_classes.sort_unstable();
+        joint_classes.dedup();
+        joint_classes
     }
 
-    /// What nodes send to the pods that run on them is theirs alone to say.
-    fn near(&self, cells: &Cells) -> Result<(), Box<Differing>> {
+    /// Compares traffic of nodes to their own pods, for which egress of the node alone counts.
+    fn compare_own_nodes(&self, cells: &Cells) -> Result<(), Box<DivergentFlow>> {
         let snapshot = self.before.snapshot();
         let mut seen = HashSet::new();
         for (at, pod) in snapshot.pods().iter().enumerate() {
@@ -164,31 +162,34 @@ impl Sides<'_> {
             if !self.before.is_own_node(node, pod) || self.before.is_itself(node, pod) {
                 continue;
             }
-            let end = |who| Some(End { before: self.before.class(who)?, after: self.after.class(who)? });
-            let Some((from, to)) = end(node).zip(end(pod)).filter(|ends| seen.insert(*ends)) else {
+            let end =
+                |who| Some(JointClass { before: self.before.class(who)?, after: self.after.class(who)? });
+            let Some((from, to)) =
+                end(node).zip(end(pod)).filter(|joint_classes| seen.insert(*joint_classes))
+            else {
                 continue;
             };
-            // Of who is unknown, it was said before.
+            // Unknown classes are counted already.
             if !self.before.is_known(from.before) || !self.after.is_known(from.after) {
                 continue;
             }
-            let said = [
+            let egress = [
                 self.before.side(Direction::Egress, from.before, to.before),
                 self.after.side(Direction::Egress, from.after, to.after),
             ];
-            self.differ(said, from, to, cells)?;
+            self.check_cells(egress, from, to, cells)?;
         }
         Ok(())
     }
 
-    /// The connection that two cells disagree about, unless nobody could open one.
-    fn differ(
+    /// Fails with an example flow where two cells differ.
+    fn check_cells(
         &self,
         cells: [CellId; 2],
-        source: End,
-        destination: End,
+        source: JointClass,
+        destination: JointClass,
         all: &Cells,
-    ) -> Result<(), Box<Differing>> {
+    ) -> Result<(), Box<DivergentFlow>> {
         let [before, after] = cells.map(|cell| all.get(cell));
         let (traffics, line) = (&all.traffics, all.traffics.space());
         let more = |one: TrafficId, other: TrafficId| {
@@ -196,9 +197,9 @@ impl Sides<'_> {
         };
         let (opened, closed) = (|| more(after.allow, before.allow), || more(before.allow, after.allow));
         let differing = match self.differs {
-            Differs::InWhatOpens => opened(),
-            Differs::InWhatCloses => closed(),
-            Differs::InAnyVerdict => opened()
+            DifferenceKind::InWhatOpens => opened(),
+            DifferenceKind::InWhatCloses => closed(),
+            DifferenceKind::InAnyVerdict => opened()
                 .or_else(closed)
                 .or_else(|| more(after.reject, before.reject))
                 .or_else(|| more(before.reject, after.reject)),
@@ -207,7 +208,7 @@ impl Sides<'_> {
         let source = self.before.sample(source.before, None, self.cuts);
         let destination = self.before.sample(destination.before, Some(source), self.cuts);
         let verdict = |cell: Cell| self.verdict(cell, traffic, all);
-        Err(Box::new(Differing {
+        Err(Box::new(DivergentFlow {
             flow: Flow { source, destination, traffic, via: None },
             before: verdict(before),
             after: verdict(after),

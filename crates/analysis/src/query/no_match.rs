@@ -1,4 +1,4 @@
-//! Why an end of a query stands for nobody, and who may have been meant.
+//! Refusals of queries with an end that matches no endpoint, with suggestions.
 
 use std::collections::BTreeSet;
 
@@ -8,27 +8,33 @@ use palisade_model::label::{Operator, Selector};
 use palisade_model::nearest::nearest;
 use palisade_model::snapshot::Snapshot;
 
-use super::{Ends, NoAnswer};
+use super::{QueryEndpoints, QueryRefusal};
 
-/// Why an end, as it is written, is nobody.
-pub(super) fn nobody(snapshot: &Snapshot, ends: &Ends, text: &str) -> NoAnswer {
+/// Returns why an end matches no endpoint.
+pub(super) fn no_match(snapshot: &Snapshot, ends: &QueryEndpoints, text: &str) -> QueryRefusal {
     let end = text.to_owned();
     match ends {
-        Ends::Pods { namespace, name, selector } => {
-            NoAnswer::Nobody { end, near: near(snapshot, namespace, name, selector, text) }
+        QueryEndpoints::Pods { namespace, name, selector } => {
+            QueryRefusal::Nobody { end, near: suggestions(snapshot, namespace, name, selector, text) }
         }
-        Ends::Node(name) => {
+        QueryEndpoints::Node(name) => {
             let names = snapshot.nodes().iter().map(|node| node.name.as_str());
             let near = nearest(name, names).into_iter().map(|name| format!("node:{name}")).collect();
-            NoAnswer::Node { name: name.to_string(), near }
+            QueryRefusal::Node { name: name.to_string(), near }
         }
-        Ends::Addresses(..) => NoAnswer::Owned(end),
-        Ends::Internet => NoAnswer::NoPair,
+        QueryEndpoints::Addresses(..) => QueryRefusal::Owned(end),
+        QueryEndpoints::Internet => QueryRefusal::NoPair,
     }
 }
 
-/// Ends like the one that is written, which stand for somebody.
-fn near(snapshot: &Snapshot, namespace: &Glob, name: &Glob, selector: &Selector, text: &str) -> Vec<String> {
+/// Returns ends similar to the written one that match some endpoint.
+fn suggestions(
+    snapshot: &Snapshot,
+    namespace: &Glob,
+    name: &Glob,
+    selector: &Selector,
+    text: &str,
+) -> Vec<String> {
     let living = || snapshot.pods().iter().filter(|pod| !pod.terminated);
     if let Some(wanted) = namespace.exact()
         && !living().any(|pod| pod.namespace == wanted)
@@ -44,11 +50,11 @@ fn near(snapshot: &Snapshot, namespace: &Glob, name: &Glob, selector: &Selector,
         let near = nearest(wanted, names.iter().map(|name| name.as_str()));
         return near.into_iter().map(|near| format!("{namespace}/{near}")).collect();
     }
-    labels(&here, selector, text)
+    label_suggestions(&here, selector, text)
 }
 
-/// The same with another key or another value, for the first requirement that no pod meets because of it.
-fn labels(here: &[&Pod], selector: &Selector, text: &str) -> Vec<String> {
+/// Returns the end with another key or value, for the first requirement that no pod meets.
+fn label_suggestions(here: &[&Pod], selector: &Selector, text: &str) -> Vec<String> {
     for requirement in selector.requirements() {
         let key = requirement.key.as_str();
         let values: BTreeSet<&str> = here.iter().filter_map(|pod| pod.labels.get(key)).collect();
@@ -65,7 +71,7 @@ fn labels(here: &[&Pod], selector: &Selector, text: &str) -> Vec<String> {
             Operator::In(wanted) if !wanted.iter().any(|wanted| values.contains(wanted.as_str())) => {
                 let of = |wanted: &str| {
                     let near = nearest(wanted, values.iter().copied());
-                    // A key may hold the value's letters: what comes after it is meant.
+                    // The key may contain the value: only the text behind it is replaced.
                     let (head, tail) = text.split_at(text.find(key).map_or(0, |at| at + key.len()));
                     near.into_iter()
                         .map(|near| format!("{head}{}", tail.replacen(wanted, near, 1)))

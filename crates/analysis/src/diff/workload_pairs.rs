@@ -1,51 +1,51 @@
-//! Workloads of both sides paired by name, and which of the pairs can differ at all.
+//! Workloads of both sides matched by name, and the pairs of kinds that differ.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use super::Diff;
-use crate::map::{Entry, KindRows, Map, WorkloadName};
+use crate::map::{KindRows, Map, PairTraffic, WorkloadName};
 use crate::reach::cells::Cells;
 
 /// A workload by its name, with its index in the map of each side that has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkloadPair {
-    /// Which one.
+    /// Identity on both sides.
     pub name: WorkloadName,
-    /// Where it is before.
+    /// Index in the map before.
     pub before: Option<usize>,
-    /// Where it is after.
+    /// Index in the map after.
     pub after: Option<usize>,
 }
 
 /// A workload's kind before and after.
-type Pair = (Option<u32>, Option<u32>);
+type KindPair = (Option<u32>, Option<u32>);
 
 /// Workloads by their kinds on both sides.
 #[derive(Debug)]
-pub(super) struct Kinds {
-    /// For each workload its kind.
+pub(super) struct PairKinds {
+    /// Kind of each workload.
     of: Vec<u32>,
-    list: Vec<Pair>,
-    /// The workloads of each kind, in order.
+    list: Vec<KindPair>,
+    /// Workloads of each kind, in order.
     members: Vec<Vec<usize>>,
-    /// Those whose entries depend on where their pods run.
+    /// Whether traffic of each workload depends on the nodes of its pods.
     hosts: Vec<bool>,
 }
 
 /// Rows of both sides, compared kind by kind.
-pub(super) struct Rows<'d, 's> {
+pub(super) struct DiffRows<'d, 's> {
     diff: &'d Diff<'s>,
     before: KindRows<'d, 's>,
     after: KindRows<'d, 's>,
-    /// For each kind the kinds that it differs towards, with what it may do before and after, once asked.
-    known: HashMap<u32, Rc<[Differing]>>,
+    /// Cache: for each source kind the destination kinds with a difference, and the traffic before and after.
+    known: HashMap<u32, Rc<[KindDifference]>>,
 }
 
-/// A kind that another one differs towards.
-type Differing = (u32, [Entry; 2]);
+/// A destination kind with the traffic before and after.
+type KindDifference = (u32, [PairTraffic; 2]);
 
-/// All workloads of two maps.
+/// Matches the workloads of two maps by name.
 pub(super) fn join(before: &Map<'_>, after: &Map<'_>) -> Vec<WorkloadPair> {
     let mut all: BTreeMap<&WorkloadName, (Option<usize>, Option<usize>)> = BTreeMap::new();
     for (at, workload) in before.workloads.iter().enumerate() {
@@ -59,12 +59,13 @@ pub(super) fn join(before: &Map<'_>, after: &Map<'_>) -> Vec<WorkloadPair> {
     all.into_iter().map(pair).collect()
 }
 
-// === impl Kinds ===
+// === impl PairKinds ===
 
-impl Kinds {
+impl PairKinds {
     pub fn of(before: &Map<'_>, after: &Map<'_>, workloads: &[WorkloadPair]) -> Self {
-        let mut kinds = Kinds { of: Vec::new(), list: Vec::new(), members: Vec::new(), hosts: Vec::new() };
-        let mut known: HashMap<Pair, u32> = HashMap::new();
+        let mut kinds =
+            PairKinds { of: Vec::new(), list: Vec::new(), members: Vec::new(), hosts: Vec::new() };
+        let mut known: HashMap<KindPair, u32> = HashMap::new();
         for (at, workload) in workloads.iter().enumerate() {
             let pair = (
                 workload.before.map(|at| before.kinds().kind(at)),
@@ -92,28 +93,28 @@ impl Kinds {
         self.hosts[workload]
     }
 
-    pub fn pair(&self, kind: u32) -> Pair {
+    pub fn pair(&self, kind: u32) -> KindPair {
         self.list[kind as usize]
     }
 }
 
-// === impl Rows ===
+// === impl DiffRows ===
 
-impl<'d, 's> Rows<'d, 's> {
+impl<'d, 's> DiffRows<'d, 's> {
     pub fn new(diff: &'d Diff<'s>, cells: &Cells) -> Self {
         let (before, after) = (KindRows::new(&diff.before, cells), KindRows::new(&diff.after, cells));
-        Rows { diff, before, after, known: HashMap::new() }
+        DiffRows { diff, before, after, known: HashMap::new() }
     }
 
-    /// The workloads that something changed towards, in order, with what may be done before and after.
-    pub fn from(&mut self, source: usize, cells: &mut Cells) -> Vec<(usize, [Entry; 2])> {
+    /// Returns the destinations with a difference, in order, with the traffic before and after.
+    pub fn from(&mut self, source: usize, cells: &mut Cells) -> Vec<(usize, [PairTraffic; 2])> {
         let diff = self.diff;
         let kinds = &diff.kinds;
         let one_by_one = |destination: usize, cells: &mut Cells| {
             let [before, after] = diff.entries(source, destination, cells);
             (before != after).then_some((destination, [before, after]))
         };
-        // Where pods are in their node's network, it matters where the others run: each of them is asked about.
+        // For pods in their node's network the nodes of others matter: each pair is compared.
         if kinds.hosts[source] {
             return self.of_host(source, cells);
         }
@@ -122,27 +123,32 @@ impl<'d, 's> Rows<'d, 's> {
         if count > diff.workloads.len() / 8 {
             return self.scan(source, &differing, cells);
         }
-        let members = |(kind, entries): &Differing| {
+        let members = |(kind, entries): &KindDifference| {
             let entries = *entries;
             kinds.members[*kind as usize].iter().map(move |to| (*to, entries))
         };
-        let mut found: Vec<(usize, [Entry; 2])> =
+        let mut found: Vec<(usize, [PairTraffic; 2])> =
             differing.iter().flat_map(members).filter(|(to, _)| *to != source).collect();
-        // A workload and itself may differ though its kind does not: one pod became several.
+        // Traffic of a workload to itself can differ though its kind does not: one pod became several.
         found.extend(one_by_one(source, cells));
         found.sort_unstable_by_key(|(to, _)| *to);
         found
     }
 
-    /// The same where it is many: workloads are gone through in their order instead of being sorted.
-    fn scan(&self, source: usize, differing: &[Differing], cells: &mut Cells) -> Vec<(usize, [Entry; 2])> {
+    /// Returns the destinations with a difference by a scan in order, which is cheaper where there are many.
+    fn scan(
+        &self,
+        source: usize,
+        differing: &[KindDifference],
+        cells: &mut Cells,
+    ) -> Vec<(usize, [PairTraffic; 2])> {
         let diff = self.diff;
-        let mut of_kind: Vec<Option<[Entry; 2]>> = vec![None; diff.kinds.list.len()];
+        let mut of_kind: Vec<Option<[PairTraffic; 2]>> = vec![None; diff.kinds.list.len()];
         for (kind, entries) in differing {
             of_kind[*kind as usize] = Some(*entries);
         }
         let differs = |to: usize| of_kind[diff.kinds.kind(to) as usize].map(|entries| (to, entries));
-        let mut found: Vec<(usize, [Entry; 2])> = (0..source).filter_map(differs).collect();
+        let mut found: Vec<(usize, [PairTraffic; 2])> = (0..source).filter_map(differs).collect();
         let [before, after] = diff.entries(source, source, cells);
         found.extend((before != after).then_some((source, [before, after])));
         found.extend((source + 1..diff.workloads.len()).filter_map(differs));
@@ -150,7 +156,7 @@ impl<'d, 's> Rows<'d, 's> {
     }
 
     /// The same for a workload with pods in their node's network.
-    fn of_host(&mut self, source: usize, cells: &mut Cells) -> Vec<(usize, [Entry; 2])> {
+    fn of_host(&mut self, source: usize, cells: &mut Cells) -> Vec<(usize, [PairTraffic; 2])> {
         let diff = self.diff;
         let (before, after) = diff.kinds.pair(diff.kinds.kind(source));
         let rows = [
@@ -161,10 +167,10 @@ impl<'d, 's> Rows<'d, 's> {
         let mut found = Vec::new();
         for (to, other) in diff.workloads.iter().enumerate() {
             let mut entry =
-                |map: &Map<'_>, row: &Option<&[Entry]>, from: Option<usize>, at: Option<usize>| {
+                |map: &Map<'_>, row: &Option<&[PairTraffic]>, from: Option<usize>, at: Option<usize>| {
                     let (row, from, at) = ((*row)?, from?, at?);
-                    let entry = map.with_near(row[map.kinds().kind(at) as usize], from, at, cells);
-                    Some(Entry { uniform: true, ..entry })
+                    let entry = map.with_same_node(row[map.kinds().kind(at) as usize], from, at, cells);
+                    Some(PairTraffic { uniform: true, ..entry })
                 };
             let entries = match to == source {
                 true => diff.entries(source, to, cells),
@@ -172,7 +178,7 @@ impl<'d, 's> Rows<'d, 's> {
                     entry(&diff.before, &rows[0], own.before, other.before),
                     entry(&diff.after, &rows[1], own.after, other.after),
                 ]
-                .map(|entry| entry.unwrap_or(Entry::NOTHING)),
+                .map(|entry| entry.unwrap_or(PairTraffic::NOTHING)),
             };
             if entries[0] != entries[1] {
                 found.push((to, entries));
@@ -181,7 +187,7 @@ impl<'d, 's> Rows<'d, 's> {
         found
     }
 
-    fn differing(&mut self, kind: u32, cells: &mut Cells) -> Rc<[Differing]> {
+    fn differing(&mut self, kind: u32, cells: &mut Cells) -> Rc<[KindDifference]> {
         if let Some(known) = self.known.get(&kind) {
             return Rc::clone(known);
         }
@@ -191,9 +197,9 @@ impl<'d, 's> Rows<'d, 's> {
             before.map(|kind| self.before.from(kind, cells)),
             after.map(|kind| self.after.from(kind, cells)),
         ];
-        let entry = |row: &Option<&[Entry]>, kind: Option<u32>| {
+        let entry = |row: &Option<&[PairTraffic]>, kind: Option<u32>| {
             let entry = row.zip(kind).map(|(row, kind)| row[kind as usize]);
-            Entry { uniform: true, ..entry.unwrap_or(Entry::NOTHING) }
+            PairTraffic { uniform: true, ..entry.unwrap_or(PairTraffic::NOTHING) }
         };
         let mut found = Vec::new();
         for (at, (before, after)) in (0..).zip(&kinds.list) {
@@ -202,7 +208,7 @@ impl<'d, 's> Rows<'d, 's> {
                 found.push((at, entries));
             }
         }
-        let found: Rc<[Differing]> = found.into();
+        let found: Rc<[KindDifference]> = found.into();
         self.known.insert(kind, Rc::clone(&found));
         found
     }

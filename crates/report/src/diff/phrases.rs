@@ -1,39 +1,39 @@
-//! What all printers for people say alike: who, and because of whom.
+//! Phrases that all text formats of a diff share: endpoints, deciders, headline.
 
 use std::collections::BTreeMap;
 
-use palisade_analysis::diff::{By, Deciding, Diff, Peer};
+use palisade_analysis::diff::{DecisionSource, Diff, DiffPeer, SideDecision};
 use palisade_model::diagnostic::{Diagnostic, Location};
 use palisade_model::policy::Action;
 
-use super::Facts;
+use super::DiffContext;
 use crate::diagnostics::plural;
-use crate::peers::outside;
+use crate::peers::describe_ranges;
 
-/// How many names are listed before the rest is counted.
-const LISTED: usize = 4;
+/// Maximum number of names listed; the rest is counted.
+const MAX_LISTED: usize = 4;
 
-/// Several ends in as few words as say it: `shop/*`, `shop/web, shop/api`, `203.0.113.0/24`.
-pub fn ends(peers: &[Peer], diff: &Diff<'_>) -> String {
+/// Describes ends briefly: `shop/*`, `shop/web, shop/api`, `203.0.113.0/24`.
+pub fn ends(peers: &[DiffPeer], diff: &Diff<'_>) -> String {
     let mut ranges = Vec::new();
     let mut workloads: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let mut controller = false;
     let (mut nodes, mut pods) = (Vec::new(), Vec::new());
     for peer in peers {
         match peer {
-            Peer::Workload(at) => workloads.entry(&diff.name(*at).namespace).or_default().push(*at),
-            Peer::Range(first, last) => ranges.push((*first, *last)),
-            Peer::IngressController => controller = true,
-            Peer::Outlier(at) => {
-                let spot = &diff.outliers[*at];
-                let of = if spot.of.is_some() { &mut pods } else { &mut nodes };
-                of.extend(spot.names.iter().map(String::as_str));
+            DiffPeer::Workload(at) => workloads.entry(&diff.name(*at).namespace).or_default().push(*at),
+            DiffPeer::Range(first, last) => ranges.push((*first, *last)),
+            DiffPeer::IngressController => controller = true,
+            DiffPeer::Outlier(at) => {
+                let outlier = &diff.outliers[*at];
+                let of = if outlier.of.is_some() { &mut pods } else { &mut nodes };
+                of.extend(outlier.names.iter().map(String::as_str));
             }
         }
     }
     let mut names: Vec<String> = Vec::new();
-    let everybody = diff.written().count();
-    if everybody > 1 && workloads.values().map(Vec::len).sum::<usize>() == everybody {
+    let all_workloads = diff.written().count();
+    if all_workloads > 1 && workloads.values().map(Vec::len).sum::<usize>() == all_workloads {
         names.push("all workloads".to_owned());
     } else {
         for (namespace, members) in &workloads {
@@ -54,14 +54,14 @@ pub fn ends(peers: &[Peer], diff: &Diff<'_>) -> String {
         count => names.push(format!("nodes {} and {} more", nodes[0], count - 1)),
     }
     names.extend(controller.then(|| "ingress controller".to_owned()));
-    names.extend((!ranges.is_empty()).then(|| outside(&ranges)));
-    let more = names.len().saturating_sub(LISTED);
-    names.truncate(LISTED);
+    names.extend((!ranges.is_empty()).then(|| describe_ranges(&ranges)));
+    let more = names.len().saturating_sub(MAX_LISTED);
+    names.truncate(MAX_LISTED);
     let listed = names.join(", ");
     if more > 0 { format!("{listed} and {more} more") } else { listed }
 }
 
-/// A workload's name, with its kind where two share it.
+/// Returns a workload's name, with its kind where two share it.
 fn name(at: usize, diff: &Diff<'_>) -> String {
     let own = diff.name(at);
     let shared = |other: Option<usize>| {
@@ -69,7 +69,7 @@ fn name(at: usize, diff: &Diff<'_>) -> String {
             .and_then(|at| diff.workloads.get(at))
             .is_some_and(|pair| pair.name.namespace == own.namespace && pair.name.name == own.name)
     };
-    // Workloads are sorted by namespace and name: who shares a name stands next to it.
+    // Workloads are sorted by namespace and name: those that share a name are neighbours.
     if shared(at.checked_sub(1)) || shared(Some(at + 1)) {
         format!("{own} ({})", own.kind)
     } else {
@@ -77,18 +77,18 @@ fn name(at: usize, diff: &Diff<'_>) -> String {
     }
 }
 
-/// Who decided, in words, with the place to look at.
-pub fn decided(deciders: &[Deciding]) -> Vec<(String, Option<Location>)> {
-    deciders.iter().map(|one| (words(one), place(one))).collect()
+/// Describes deciders, with their locations.
+pub fn decided(deciders: &[SideDecision]) -> Vec<(String, Option<Location>)> {
+    deciders.iter().map(|one| (words(one), location_of(one))).collect()
 }
 
-fn words(one: &Deciding) -> String {
+fn words(one: &SideDecision) -> String {
     let side = match one.direction {
         palisade_model::policy::Direction::Egress => "egress",
         palisade_model::policy::Direction::Ingress => "ingress",
     };
     match &one.by {
-        By::Rule { policy, index, name, .. } => {
+        DecisionSource::Rule { policy, index, name, .. } => {
             let name = name.as_ref().map(|name| format!(" {name:?}")).unwrap_or_default();
             let does = match one.action {
                 Action::Allow => "allowed by",
@@ -98,7 +98,7 @@ fn words(one: &Deciding) -> String {
             };
             format!("{side} {does} rule {index}{name} of {policy}")
         }
-        By::Isolation(by) => match &by[..] {
+        DecisionSource::Isolation(by) => match &by[..] {
             [] => format!("{side} denied"),
             [only] => format!("{side} denied: {only} isolates it, and no rule allows it"),
             [first, rest @ ..] => format!(
@@ -106,34 +106,34 @@ fn words(one: &Deciding) -> String {
                 plural(rest.len(), "other")
             ),
         },
-        By::Nobody => format!("{side} allowed: nothing restricts it"),
-        By::Absent => "the workload is not there".to_owned(),
+        DecisionSource::Nobody => format!("{side} allowed: nothing restricts it"),
+        DecisionSource::Absent => "the workload is not there".to_owned(),
     }
 }
 
-/// Where it is written.
-pub fn place(one: &Deciding) -> Option<Location> {
+/// Returns the location of a decider.
+pub fn location_of(one: &SideDecision) -> Option<Location> {
     match &one.by {
-        By::Rule { at, .. } => at.clone(),
-        By::Isolation(by) => by.first().and_then(|object| object.at.clone()),
-        By::Nobody | By::Absent => None,
+        DecisionSource::Rule { at, .. } => at.clone(),
+        DecisionSource::Isolation(by) => by.first().and_then(|object| object.at.clone()),
+        DecisionSource::Nobody | DecisionSource::Absent => None,
     }
 }
 
-/// The first line: how much opens and closes.
-pub fn headline(facts: &Facts<'_, '_>) -> String {
-    let (opened, closed) = (facts.findings.opened, facts.findings.closed);
+/// Returns the headline: numbers of opened and closed connections.
+pub fn headline(context: &DiffContext<'_, '_>) -> String {
+    let (opened, closed) = (context.findings.opened, context.findings.closed);
     let verb =
         |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
     match (opened, closed) {
-        (0, 0) if facts.beyond.named_opened.is_some() || facts.beyond.named_closed.is_some() => {
+        (0, 0) if context.beyond.named_opened.is_some() || context.beyond.named_closed.is_some() => {
             "Different for names whose addresses are not known".to_owned()
         }
-        (0, 0) if facts.diff.is_about_nobody() && facts.beyond.proof.is_none() => {
+        (0, 0) if context.diff.has_no_workloads() && context.beyond.proof.is_none() => {
             "Different for pods there could be".to_owned()
         }
-        (0, 0) if !facts.is_complete() => "No difference in what was compared".to_owned(),
-        (0, 0) if facts.problems.iter().any(Diagnostic::is_error) => {
+        (0, 0) if !context.is_complete() => "No difference in what was compared".to_owned(),
+        (0, 0) if context.problems.iter().any(Diagnostic::is_error) => {
             "No difference in what could be read".to_owned()
         }
         (0, 0) => "No difference".to_owned(),
@@ -147,21 +147,21 @@ pub fn headline(facts: &Facts<'_, '_>) -> String {
     }
 }
 
-/// What was compared.
-pub fn compared(facts: &Facts<'_, '_>) -> String {
+/// Describes the extent of the comparison.
+pub fn compared(context: &DiffContext<'_, '_>) -> String {
     format!(
         "{}, {} {} and all addresses compared",
-        plural(facts.workloads(), "workload"),
-        grouped_digits(facts.pairs()),
-        if facts.pairs() == 1 { "pair" } else { "pairs" },
+        plural(context.workloads(), "workload"),
+        grouped_digits(context.pairs()),
+        if context.pairs() == 1 { "pair" } else { "pairs" },
     )
 }
 
-/// What is to be said of pods that are not there, a line each.
-pub fn beyond(facts: &Facts<'_, '_>) -> Vec<String> {
-    let beyond = facts.beyond;
+/// Describes differences for pods that could exist, a line each.
+pub fn beyond(context: &DiffContext<'_, '_>) -> Vec<String> {
+    let beyond = context.beyond;
     let mut lines = Vec::new();
-    if facts.diff.is_about_nobody() && facts.findings.list.is_empty() {
+    if context.diff.has_no_workloads() && context.findings.list.is_empty() {
         lines.push(match &beyond.proof {
             Some(proof) => format!(
                 "There are no workloads on either side: the policies say the same of any pods there could be{}.",

@@ -1,4 +1,4 @@
-//! One end of a query as it is written: pods by name or by labels, addresses, a node.
+//! Ends of a query as written: pods by name or by labels, addresses, a node.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -9,29 +9,29 @@ use smol_str::SmolStr;
 
 use super::QueryError;
 
-/// Endpoints.
+/// Endpoints that an end of a query selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ends {
-    /// Pods: their namespace, and their name or their workload's, and their labels.
+pub enum QueryEndpoints {
+    /// Pods, by namespace, name and labels.
     Pods {
-        /// The namespace.
+        /// Pattern of the namespace.
         namespace: Glob,
-        /// The name of the pod, or of what made it.
+        /// Pattern of the name of the pod, or of one of its controllers.
         name: Glob,
-        /// The labels.
+        /// Selector of the pod's labels.
         selector: Selector,
     },
-    /// Every address outside of the cluster: not those that its pods and nodes have.
+    /// Every address outside of the cluster: not those of its pods and nodes.
     Internet,
-    /// Addresses, first and last: those of a block that are outside; whoever has it, where it is one.
+    /// First and last address: those of a block that are outside; for a single one, the endpoint that has it.
     Addresses(IpAddr, IpAddr),
-    /// A node.
+    /// A node, by name.
     Node(SmolStr),
 }
 
-// === impl Ends ===
+// === impl QueryEndpoints ===
 
-impl FromStr for Ends {
+impl FromStr for QueryEndpoints {
     type Err = QueryError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -39,14 +39,14 @@ impl FromStr for Ends {
             true => QueryError::BareAddress(text.to_owned()),
             false => QueryError::End(text.to_owned()),
         };
-        // A name has no blanks: what comes after one is not part of it.
+        // Names have no blanks.
         let glob = |text: &str| match text.contains(|c: char| c.is_whitespace() || matches!(c, ':' | '/')) {
             true => Err(wrong()),
             false => text.parse::<Glob>().map_err(|_| wrong()),
         };
         let any = || glob("*");
         if matches!(text, "internet" | "outside") {
-            return Ok(Ends::Internet);
+            return Ok(QueryEndpoints::Internet);
         }
         if let Some(addresses) = text.strip_prefix("ip:") {
             let bare =
@@ -60,7 +60,7 @@ impl FromStr for Ends {
                     .map(|net| (net.network(), net.broadcast()))
             };
             let (first, last) = address.or_else(|_| block()).map_err(|_| wrong())?;
-            return Ok(Ends::Addresses(first, last));
+            return Ok(QueryEndpoints::Addresses(first, last));
         }
         if text.starts_with("svc:") {
             return Err(QueryError::Service(text.to_owned()));
@@ -69,27 +69,33 @@ impl FromStr for Ends {
             return if name.is_empty() || name.contains(char::is_whitespace) {
                 Err(wrong())
             } else {
-                Ok(Ends::Node(name.into()))
+                Ok(QueryEndpoints::Node(name.into()))
             };
         }
         let everything = Selector::everything;
         let named = text.strip_prefix("ns:");
         if let Some(namespace) = named.filter(|rest| !rest.contains('/')) {
-            return Ok(Ends::Pods { namespace: glob(namespace)?, name: any()?, selector: everything() });
+            return Ok(QueryEndpoints::Pods {
+                namespace: glob(namespace)?,
+                name: any()?,
+                selector: everything(),
+            });
         }
         let text = named.unwrap_or(text);
-        // A label's key may have a slash: what comes before the first one is a namespace only if a name can be.
+        // The key of a label may have a slash: the text before the first one is a namespace only if it is a valid name.
         let split = text.split_once('/').filter(|(head, _)| !head.contains(['.', '=', '!', ' ', '(']));
         match split {
-            Some((namespace, rest)) if is_selector(rest) => Ok(Ends::Pods {
+            Some((namespace, rest)) if is_selector(rest) => Ok(QueryEndpoints::Pods {
                 namespace: glob(namespace)?,
                 name: any()?,
                 selector: selector(rest).ok_or_else(wrong)?,
             }),
-            Some((namespace, name)) => {
-                Ok(Ends::Pods { namespace: glob(namespace)?, name: glob(name)?, selector: everything() })
-            }
-            None if is_selector(text) => Ok(Ends::Pods {
+            Some((namespace, name)) => Ok(QueryEndpoints::Pods {
+                namespace: glob(namespace)?,
+                name: glob(name)?,
+                selector: everything(),
+            }),
+            None if is_selector(text) => Ok(QueryEndpoints::Pods {
                 namespace: any()?,
                 name: any()?,
                 selector: selector(text).ok_or_else(wrong)?,
@@ -103,7 +109,7 @@ fn is_selector(text: &str) -> bool {
     text.contains(['=', '(', '!'])
 }
 
-/// A selector as kubectl writes it: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
+/// Parses a selector in the syntax of kubectl: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
 fn selector(text: &str) -> Option<Selector> {
     let mut requirements = Vec::new();
     let (mut depth, mut start) = (0_u32, 0);

@@ -1,9 +1,8 @@
-//! What programs are asked about, one combination of rules after the other: for whoever wants to know what each rule is
-//! good for, and not only what comes of all of them.
+//! Combinations of rules that match the same peers, for analyses of single rules (lints).
 //!
-//! Two classes that the same rules of a program are about are told apart by nothing, so that a cluster has few
-//! combinations however many pairs of pods. Each knows two who meet it, which is a connection to show. No pod meets itself,
-//! or the node it runs on: policies have no say about those.
+//! Peers that the same rules of a program match are equivalent, so that a cluster has few combinations, however many pairs of
+//! pods. Each has an example of two endpoints. A pod with itself, or with its own node, is no example: policies do not apply
+//! to those.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -16,79 +15,79 @@ use palisade_model::policy::{Direction, Rule, TrafficMatch, TrafficMatches};
 use super::cells::{CellId, Cells};
 use super::cuts::Cuts;
 use super::groups::{Destination, DestinationId, number};
-use super::programs::{self, Carried, Program};
-use super::sample::plain_address;
+use super::programs::{self, RuleProgram, RuleTraffic};
+use super::sample::example_address;
 use super::traffics::{TrafficId, Traffics};
 use super::{Decider, Reach, RuleAt};
 
-/// The rules of a program that are about the same classes at the other end.
+/// Rules of a program that match the same classes at the other end.
 #[derive(Debug, Clone)]
-pub struct Combination {
-    /// For which direction.
+pub struct RuleCombination {
+    /// Direction of the program.
     pub direction: Direction,
-    /// Two who meet it. Nobody does where it is only about a pod and itself, which has a say only through a Service, or a
-    /// pod and its node.
-    pub meeting: Option<Meeting>,
-    /// Somebody outside who does, where there is anybody.
-    pub outside: Option<Meeting>,
+    /// Example of two endpoints. `None` where the combination matches only a pod and itself, which is evaluated only through
+    /// a Service, or a pod and its node.
+    pub pair: Option<EndpointPair>,
+    /// Example with an outside address, where there is one.
+    pub outside: Option<EndpointPair>,
     program: u32,
     active: Box<[u32]>,
     destination: DestinationId,
-    /// The classes at the other end: the first and the last of each run.
+    /// Classes at the other end: first and last of each run.
     peers: Vec<(u32, u32)>,
 }
 
-/// Two ends about whose connections policies have a say.
+/// Two endpoints to whose connections policies apply.
 #[derive(Debug, Clone, Copy)]
-pub struct Meeting {
-    /// Whom the program is of, and the class.
+pub struct EndpointPair {
+    /// Class and endpoint that the program is of.
     pub own: (u32, Party),
-    /// Who is at the other end, and the class.
+    /// Class and endpoint at the other end.
     pub other: (u32, Party),
 }
 
-/// Who is in each class, and which classes have a program.
+/// Endpoints of each class, and classes of each program.
 #[derive(Debug)]
-pub struct Ends {
-    /// By class; of those who share a node's network one.
+pub struct ClassMembers {
+    /// Endpoints by class; one of those that share a node's network.
     members: Vec<Vec<Party>>,
-    /// By direction and program.
+    /// Classes by direction and program.
     classes: [Vec<Vec<u32>>; 2],
-    /// The addresses of nodes, as pods know them.
+    /// Addresses of nodes according to their pods.
     hosts: HashSet<IpAddr>,
 }
 
-/// An address of each family that is nobody's, for people to recognize.
-pub fn somewhere(family: Family) -> IpAddr {
+/// Returns an outside address of a family that readers recognize: one for documentation.
+pub fn example_outside_address(family: Family) -> IpAddr {
     match family {
         Family::V4 => Ipv4Addr::new(203, 0, 113, 7).into(),
         Family::V6 => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 7).into(),
     }
 }
 
-/// What a rule is about wherever it goes; `None` where that depends on the destination.
-pub fn carried_anywhere(rule: &Rule, traffics: &mut Traffics) -> Option<TrafficId> {
+/// Returns the traffic that a rule matches to every destination; `None` where it depends on the destination.
+pub fn traffic_anywhere(rule: &Rule, traffics: &mut Traffics) -> Option<TrafficId> {
     match &rule.traffic {
         TrafficMatches::Of(matches) if matches.iter().any(TrafficMatch::depends_on_receiver) => None,
         _ => Some(programs::carried(&rule.traffic, &Destination::default(), traffics)),
     }
 }
 
-/// Pieces of sets of peers that take as long as a rule of a combination.
-const PIECES: usize = 2;
+/// Number of spans of peer sets that cost as much as a rule of a combination.
+const SPANS_PER_RULE: usize = 2;
 
-/// A combination before it is known who meets it: its rules, the destination, the classes at the other end.
-type Met = (Box<[u32]>, DestinationId, Vec<(u32, u32)>);
+/// A combination without examples: its rules, the destination, the classes at the other end.
+type UnpairedCombination = (Box<[u32]>, DestinationId, Vec<(u32, u32)>);
 
-// === impl Combination ===
+// === impl RuleCombination ===
 
-impl Combination {
-    /// How many rules it is.
+impl RuleCombination {
+    /// Returns the number of rules.
     pub fn len(&self) -> usize {
         self.active.len()
     }
 
-    /// Whether no rule is in it.
+    /// Whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.active.is_empty()
     }
@@ -97,8 +96,8 @@ impl Combination {
 // === impl Reach ===
 
 impl Reach<'_> {
-    /// Who is in each class.
-    pub fn ends(&self) -> Ends {
+    /// Returns the endpoints of each class.
+    pub fn class_members(&self) -> ClassMembers {
         let snapshot = self.snapshot();
         let mut members: Vec<Vec<Party>> = vec![Vec::new(); self.outside.start as usize];
         let nodes = (0..snapshot.nodes().len()).map(Who::Node);
@@ -121,20 +120,24 @@ impl Reach<'_> {
             }
         }
         let pods = snapshot.pods().iter();
-        Ends { members, classes, hosts: pods.flat_map(|pod| pod.host_addresses.iter().copied()).collect() }
+        ClassMembers {
+            members,
+            classes,
+            hosts: pods.flat_map(|pod| pod.host_addresses.iter().copied()).collect(),
+        }
     }
 
-    /// The combinations of a direction. Looking for them takes from a budget; the rules of a program
-    /// that takes too much are handed back instead.
+    /// Returns the combinations of a direction, and charges `budget`. Rules of a program that exceeds it are added to
+    /// `skipped` instead.
     pub fn combinations(
         &self,
         direction: Direction,
-        ends: &Ends,
+        ends: &ClassMembers,
         cuts: &Cuts,
         budget: &mut usize,
         skipped: &mut Vec<RuleAt>,
-    ) -> Vec<Combination> {
-        let mut found: Vec<Combination> = Vec::new();
+    ) -> Vec<RuleCombination> {
+        let mut found: Vec<RuleCombination> = Vec::new();
         for (program, classes) in (0..).zip(&ends.classes[direction as usize]) {
             let Some(first) = classes.first() else { continue };
             match self.combine(direction, program, ends, cuts, budget) {
@@ -145,22 +148,22 @@ impl Reach<'_> {
         found
     }
 
-    /// The combinations of one program; `None` when that is more than the budget, or than a part of it, allows.
+    /// Returns the combinations of one program; `None` when it exceeds the budget, or a quarter of it.
     fn combine(
         &self,
         direction: Direction,
         program: u32,
-        ends: &Ends,
+        ends: &ClassMembers,
         cuts: &Cuts,
         budget: &mut usize,
-    ) -> Option<Vec<Combination>> {
+    ) -> Option<Vec<RuleCombination>> {
         let rules = &self.programs[direction as usize][program as usize].rules;
-        let by_destination =
-            direction == Direction::Egress && rules.iter().any(|held| held.carried == Carried::ByDestination);
+        let by_destination = direction == Direction::Egress
+            && rules.iter().any(|held| held.carried == RuleTraffic::ByDestination);
         let least = *budget - *budget / 4;
-        // Where sets of peers begin and end is sorted, which is much where they are in many pieces.
+        // Sorting the boundaries of peer sets is expensive where they have many spans.
         let pieces: usize = rules.iter().map(|held| self.peers[held.peers.0 as usize].len()).sum();
-        *budget = budget.saturating_sub(pieces / PIECES);
+        *budget = budget.saturating_sub(pieces / SPANS_PER_RULE);
         if *budget <= least {
             return None;
         }
@@ -171,7 +174,7 @@ impl Reach<'_> {
             }
         }
         bounds.sort_unstable();
-        let mut found: Vec<Met> = Vec::new();
+        let mut found: Vec<UnpairedCombination> = Vec::new();
         let mut known: HashMap<(Box<[u32]>, DestinationId), usize> = HashMap::new();
         let mut active: Vec<u32> = Vec::new();
         let (mut class, mut next) = (0, 0);
@@ -203,32 +206,31 @@ impl Reach<'_> {
             found[at].2.push((class, until - 1));
             class = until;
         }
-        let combination = |(active, destination, peers): Met| {
+        let combination = |(active, destination, peers): UnpairedCombination| {
             let own = &ends.classes[direction as usize][program as usize];
-            let outside = self.outsider(direction, own, &peers, ends, cuts);
+            let outside = self.outside_pair(direction, own, &peers, ends, cuts);
             let inside = self.pairs(direction, own, &peers, ends).next();
-            let meeting = inside.or(outside);
-            Combination { direction, meeting, outside, program, active, destination, peers }
+            let pair = inside.or(outside);
+            RuleCombination { direction, pair, outside, program, active, destination, peers }
         };
         Some(found.into_iter().map(combination).collect())
     }
 
-    /// All pairs of classes that meet in a combination, each with two who do. The other end is of the cluster, where
-    /// somebody of it is meant, and else outside.
-    pub fn meetings<'c>(
+    /// Returns an example for each pair of classes of a combination: inside of the cluster, then outside.
+    pub fn endpoint_pairs<'c>(
         &'c self,
-        combination: &'c Combination,
-        ends: &'c Ends,
-    ) -> impl Iterator<Item = Meeting> + 'c {
+        combination: &'c RuleCombination,
+        ends: &'c ClassMembers,
+    ) -> impl Iterator<Item = EndpointPair> + 'c {
         let own = &ends.classes[combination.direction as usize][combination.program as usize];
         self.pairs(combination.direction, own, &combination.peers, ends).chain(combination.outside)
     }
 
-    /// The classes that are at both ends of a combination: whoever is in one may reach itself through a Service.
+    /// Returns the classes at both ends of a combination: an endpoint can reach itself through a Service.
     pub fn at_both_ends<'c>(
         &self,
-        combination: &'c Combination,
-        ends: &'c Ends,
+        combination: &'c RuleCombination,
+        ends: &'c ClassMembers,
     ) -> impl Iterator<Item = u32> + 'c {
         let own = &ends.classes[combination.direction as usize][combination.program as usize];
         let is_peer =
@@ -236,9 +238,9 @@ impl Reach<'_> {
         own.iter().copied().filter(is_peer)
     }
 
-    /// What the other side says about two who meet.
-    pub fn other_side(&self, direction: Direction, meeting: &Meeting) -> CellId {
-        let (own, other) = (meeting.own, meeting.other);
+    /// Returns the cell of the other side for two endpoints.
+    pub fn other_side(&self, direction: Direction, pair: &EndpointPair) -> CellId {
+        let (own, other) = (pair.own, pair.other);
         match direction {
             Direction::Egress if self.is_own_node(own.1.who, other.1.who) => CellId::ALL,
             Direction::Egress => self.side(Direction::Ingress, other.0, own.0),
@@ -251,20 +253,26 @@ impl Reach<'_> {
         direction: Direction,
         own: &'c [u32],
         peers: &'c [(u32, u32)],
-        ends: &'c Ends,
-    ) -> impl Iterator<Item = Meeting> + 'c {
+        ends: &'c ClassMembers,
+    ) -> impl Iterator<Item = EndpointPair> + 'c {
         let inside = move || {
             peers.iter().flat_map(|(first, last)| *first..=*last).take_while(|at| *at < self.outside.start)
         };
         own.iter().flat_map(move |class| {
-            // Others are told from itself more easily.
+            // Pairs of distinct classes make better examples.
             let others = inside().filter(move |other| other != class);
             let itself = inside().filter(move |other| other == class).take(1);
             others.chain(itself).filter_map(move |other| self.pair(direction, *class, other, ends))
         })
     }
 
-    fn pair(&self, direction: Direction, class: u32, other: u32, ends: &Ends) -> Option<Meeting> {
+    fn pair(
+        &self,
+        direction: Direction,
+        class: u32,
+        other: u32,
+        ends: &ClassMembers,
+    ) -> Option<EndpointPair> {
         let [owns, others] = [class, other].map(|class| &ends.members[class as usize]);
         owns.iter().find_map(|own| {
             let far = |party: &&Party| {
@@ -272,27 +280,27 @@ impl Reach<'_> {
                 !own_node && !self.is_itself(own.who, party.who)
             };
             let party = others.iter().find(far)?;
-            Some(Meeting { own: (class, *own), other: (other, *party) })
+            Some(EndpointPair { own: (class, *own), other: (other, *party) })
         })
     }
 
-    /// Somebody who meets somebody outside: somewhere that people know to be outside, if it is among them.
-    fn outsider(
+    /// Returns an example with an outside address: the documentation address if it is among the peers.
+    fn outside_pair(
         &self,
         direction: Direction,
         own: &[u32],
         peers: &[(u32, u32)],
-        ends: &Ends,
+        ends: &ClassMembers,
         cuts: &Cuts,
-    ) -> Option<Meeting> {
-        let known = self.of_address(somewhere(self.family()), cuts);
+    ) -> Option<EndpointPair> {
+        let known = self.of_address(example_outside_address(self.family()), cuts);
         let is_known = peers.iter().any(|(first, last)| (*first..=*last).contains(&known));
         let outside = peers.iter().flat_map(|(first, last)| (*first).max(self.outside.start)..last + 1);
         let mut tried = is_known.then_some(known).into_iter().chain(outside);
         tried.find_map(|class| {
             let address = self.free_address(class, ends, cuts)?;
             let party = Party { who: Who::Outside, address: Some(address) };
-            // A node that is not declared is outside, and still the node of its pods.
+            // A node without a Node object is outside, and still the own node of its pods.
             let is_far = |own: &Party| match own.who {
                 Who::Pod(pod) if direction == Direction::Ingress && ends.hosts.contains(&address) => {
                     !self.groups.context.is_own_node(party, pod)
@@ -303,32 +311,36 @@ impl Reach<'_> {
                 let own = ends.members[*class as usize].iter().find(|own| is_far(own))?;
                 Some((*class, *own))
             };
-            Some(Meeting { own: own.iter().find_map(of_class)?, other: (class, party) })
+            Some(EndpointPair { own: own.iter().find_map(of_class)?, other: (class, party) })
         })
     }
 
-    /// An address of an outside class that is nobody's; that of a pod's node only if there is no other.
-    fn free_address(&self, class: u32, ends: &Ends, cuts: &Cuts) -> Option<IpAddr> {
+    /// Returns a free address of an outside class; that of a pod's node only if there is no other.
+    fn free_address(&self, class: u32, ends: &ClassMembers, cuts: &Cuts) -> Option<IpAddr> {
         let at = class.checked_sub(self.outside.start)? as usize;
         let (first, last) = cuts.interval(self.family(), at);
         let free = |address: &IpAddr| self.snapshot().who_has(*address) == Who::Outside;
         let far = |address: &IpAddr| free(address) && !ends.hosts.contains(address);
-        plain_address(first, last, far).or_else(|| plain_address(first, last, free))
+        example_address(first, last, far).or_else(|| example_address(first, last, free))
     }
 
-    fn program_of(&self, combination: &Combination) -> &Program {
+    fn program_of(&self, combination: &RuleCombination) -> &RuleProgram {
         &self.programs[combination.direction as usize][combination.program as usize]
     }
 
-    /// The rules of a combination and what each is about, in order.
-    pub fn meant(&self, combination: &Combination, cells: &mut Cells) -> Vec<(RuleAt, TrafficId)> {
+    /// Returns the rules of a combination with the traffic each matches, in order.
+    pub fn matched_rules(
+        &self,
+        combination: &RuleCombination,
+        cells: &mut Cells,
+    ) -> Vec<(RuleAt, TrafficId)> {
         let program = self.program_of(combination);
         let snapshot = self.snapshot();
         let about = |at: &u32| {
             let held = &program.rules[*at as usize];
             let about = match held.carried {
-                Carried::Always(about) => about,
-                Carried::ByDestination => {
+                RuleTraffic::Always(about) => about,
+                RuleTraffic::ByDestination => {
                     let rule = &snapshot.policies()[held.at.policy].rules[held.at.rule];
                     let destination = self.groups.destination(combination.destination);
                     programs::carried(&rule.traffic, destination, &mut cells.traffics)
@@ -340,15 +352,15 @@ impl Reach<'_> {
     }
 
     /// Whether some policy isolates the subject.
-    pub fn is_isolated(&self, combination: &Combination) -> bool {
+    pub fn is_isolated(&self, combination: &RuleCombination) -> bool {
         self.program_of(combination).isolated
     }
 
-    /// Runs a combination without some of its rules, and tells who decides what. The last of what is told is whether the
-    /// rule lets it through on a condition inside the connection.
+    /// Decides a combination without some of its rules, and reports each decision. The last argument of `decided` is whether
+    /// the rule allows on a layer-7 condition.
     pub fn decide(
         &self,
-        combination: &Combination,
+        combination: &RuleCombination,
         without: impl Fn(RuleAt) -> bool,
         cells: &mut Cells,
         mut decided: impl FnMut(Decider, Option<RuleAt>, TrafficId, bool),
