@@ -15,8 +15,8 @@
 //!   igmp any | host | …       layer7 yes | no           shape DIGEST
 //! ```
 //!
-//! Text that users choose is written with its length in front (`4:http`), so that no two values have one encoding. Those who
-//! write policies choose what is digested, so the digest is cryptographic: nobody can find two texts with the same one.
+//! Text that users choose is written with its length in front (`4:http`), so that no two values have one encoding. The authors of
+//! policies choose what is digested, so the digest is cryptographic: two texts with the same digest cannot be found.
 
 use std::fmt::{self, Write};
 use std::net::IpAddr;
@@ -41,7 +41,17 @@ pub struct Digest([u8; 12]);
 
 /// A text on its way into a digest.
 #[derive(Debug, Clone)]
-pub struct Encoder(Sha256);
+pub struct Encoder {
+    hash: Sha256,
+    /// Text that is not hashed yet: formatting writes a few bytes at a time, hashing takes blocks.
+    pending: String,
+}
+
+/// Bytes as lower-case hexadecimal digits.
+struct Hex<'b>(&'b [u8]);
+
+/// Length of pending text from which on it is hashed.
+const FLUSH: usize = 4096;
 
 /// Digests of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +69,7 @@ struct Optional<T>(Option<T>);
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        Hex(&self.0).fmt(f)
     }
 }
 
@@ -78,7 +88,7 @@ impl Digest {
         let mut encoder = Encoder::new("sets 1");
         let mut digests: Vec<SetDigest> = sets.iter().filter_map(|set| set_digest(view, *set)).collect();
         digests.sort_unstable();
-        digests.iter().for_each(|digest| encoder.line(format_args!("{digest}")));
+        digests.iter().for_each(|digest| encoder.line(format_args!("{}", Hex(digest.as_bytes()))));
         encoder.finish()
     }
 }
@@ -88,16 +98,20 @@ impl Digest {
 impl Encoder {
     /// Begins a text with what it encodes and the version of the encoding.
     pub fn new(header: &str) -> Self {
-        let mut encoder = Encoder(Sha256::new());
+        let mut encoder = Encoder { hash: Sha256::new(), pending: String::new() };
         encoder.line(format_args!("{header}"));
         encoder
     }
 
     /// Appends a line. Arguments must not contain line breaks; see [`Encoder::text`].
     pub fn line(&mut self, line: fmt::Arguments<'_>) {
-        // A digest takes any text.
+        // A string takes any text.
         let _ = self.write_fmt(line);
-        self.0.update(b"\n");
+        self.pending.push('\n');
+        if self.pending.len() >= FLUSH {
+            self.hash.update(self.pending.as_bytes());
+            self.pending.clear();
+        }
     }
 
     /// Appends a line with any text, with its length in front.
@@ -106,17 +120,33 @@ impl Encoder {
     }
 
     /// Returns the digest of the text.
-    pub fn finish(self) -> Digest {
+    pub fn finish(mut self) -> Digest {
+        self.hash.update(self.pending.as_bytes());
         let mut digest = [0; 12];
-        digest.iter_mut().zip(self.0.finalize()).for_each(|(to, from)| *to = from);
+        digest.iter_mut().zip(self.hash.finalize()).for_each(|(to, from)| *to = from);
         Digest(digest)
     }
 }
 
 impl Write for Encoder {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.update(text.as_bytes());
+        self.pending.push_str(text);
         Ok(())
+    }
+}
+
+// === impl Hex ===
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        // In one piece: a digest of a set has 64 digits, and lists name thousands of them.
+        let mut text = [0; 64];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+            pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        }
+        let used = text.get(..2 * self.0.len()).unwrap_or(&text);
+        f.write_str(std::str::from_utf8(used).unwrap_or_default())
     }
 }
 
@@ -214,7 +244,7 @@ fn shape(rule: &CompiledRule, view: &View) -> Digest {
             encoder.line(format_args!("peers {}", sets.len()));
             let mut digests: Vec<SetDigest> = sets.iter().filter_map(|id| set_digest(view, *id)).collect();
             digests.sort_unstable();
-            digests.iter().for_each(|digest| encoder.line(format_args!("{digest}")));
+            digests.iter().for_each(|digest| encoder.line(format_args!("{}", Hex(digest.as_bytes()))));
         }
     }
     match rule.destination {

@@ -1,4 +1,4 @@
-//! Where packets come in, and whose they are.
+//! Base chains, and the maps that dispatch packets to the lists of the node's endpoints.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,17 +11,17 @@ use super::compiler::Compiler;
 use super::index::address_key;
 use crate::program::{Chain, Elements, Field, FieldType, Hook, Match, Name, Rule, Set, Value, Verdict};
 
-/// The counter of packets that came by an interface with an address that is not there.
+/// The counter of packets with an address that may not come by their interface.
 pub const FORGED: &str = "forged";
 
 /// The set of interfaces that lead to pods.
 pub(crate) const WIRES: &str = "wires";
 
-/// Why a packet of TCP that opens no connection and belongs to none is dropped.
+/// Comment of the rules that drop TCP packets which neither open a connection nor belong to one.
 pub(super) const REST: &str = "what is left of a connection that was cut";
 
 impl Compiler {
-    /// The maps and sets that are always there.
+    /// Adds the maps and sets that every program has.
     pub(super) fn base_sets(&mut self) {
         let mut add = |name: Name, key: Vec<FieldType>, is_map: bool, comment: &str| {
             let comment = comment.to_owned();
@@ -46,7 +46,7 @@ impl Compiler {
         }
     }
 
-    /// The base chains.
+    /// Writes the base chains.
     pub(super) fn base_chains(&mut self) {
         let always = [
             Rule::new([Match::Established], Verdict::Accept).comment("connections that are known"),
@@ -64,7 +64,7 @@ impl Compiler {
         let mut forged = Vec::new();
         if !self.wiring.is_empty() {
             self.edit.counter(&FORGED.into());
-            // Before it has an address of its own a pod asks its neighbours for it.
+            // A pod looks for duplicates of its address before it uses it.
             forged.push(always[1].clone());
             for family in FAMILIES {
                 let (wire, source) = (Field::InterfaceIn, Field::Source(family));
@@ -79,7 +79,7 @@ impl Compiler {
                 });
             }
         }
-        // What comes before is not asked again.
+        // Neighbour discovery is accepted before the check for forged addresses, if there is one.
         let known = if forged.is_empty() { &always[..] } else { &always[..1] };
         let mut forward = forged.clone();
         forward.extend(known.to_vec());
@@ -119,22 +119,22 @@ impl Compiler {
         }
     }
 
-    /// What happens to the packets of an address, and to those for it.
+    /// Updates the lists of the packets from and to an address.
     pub(super) fn dispatch(&mut self, address: IpAddr) {
         let key = address_key(address);
         let family = Family::of(address);
         let claims: Vec<_> = self.index.claims.get(&address).into_iter().flatten().cloned().collect();
         for direction in Direction::BOTH {
             let map = dispatch(direction, family);
-            // Of two that claim an address the last one with rules has it, whatever order they came in.
-            let mut served = claims.iter().rev().filter_map(|member| self.pod_lists.get(member));
-            // A connection that was cut in one direction must not be picked up again by a packet in the other.
+            // Of two pods that claim an address the last one with rules has it, in the order of members: not in that of events.
+            let mut lists = claims.iter().rev().filter_map(|member| self.pod_lists.get(member));
+            // A connection that was cut in one direction must not be resumed by a packet in the other.
             let loose = || {
                 Some(loose(direction)).filter(|_| claims.iter().any(|own| self.pod_lists.contains_key(own)))
             };
-            match served.find_map(|lists| lists.get(&direction)).cloned().or_else(loose) {
+            match lists.find_map(|lists| lists.get(&direction)).cloned().or_else(loose) {
                 Some(list) => {
-                    // While nothing led to it, its chain was taken away.
+                    // While nothing led to it, its chain was removed.
                     if !self.edit.program().chains.contains_key(&list) {
                         self.stale.insert(list.clone());
                     }
@@ -149,7 +149,7 @@ impl Compiler {
         }
     }
 
-    /// Which addresses may come by which interface.
+    /// Updates the addresses that may come by each interface.
     pub(super) fn wire(&mut self) {
         let mut wires = Elements::new();
         let mut pairs: BTreeMap<Family, Elements> = FAMILIES.map(|family| (family, Elements::new())).into();
@@ -170,6 +170,7 @@ impl Compiler {
     }
 }
 
+/// Returns the map from the addresses of the node's pods to their lists.
 pub(super) fn dispatch(direction: Direction, family: Family) -> Name {
     match direction {
         Direction::Egress => format!("from_pod{}", number(family)).into(),
@@ -177,7 +178,7 @@ pub(super) fn dispatch(direction: Direction, family: Family) -> Name {
     }
 }
 
-/// The chain for pods to which rules apply in the other direction alone.
+/// Returns the chain for pods to which rules apply in the other direction only.
 pub(super) fn loose(direction: Direction) -> Name {
     match direction {
         Direction::Egress => "eg_loose".into(),

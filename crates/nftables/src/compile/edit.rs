@@ -1,4 +1,4 @@
-//! Changes to a program, noted down: what they come to is a patch.
+//! A program under change, which records what each object was before: the difference is a patch.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -9,19 +9,22 @@ use crate::patch::Patch;
 use crate::program::{Chain, Elements, Key, Name, Program, Set, Value, Verdict};
 use crate::walk::END;
 
-/// A program that is being changed. What was before is noted at the first touch, so that what is changed back is no change.
+/// A program under change. The previous state of an object is recorded when it is first changed, so that an object that is changed
+/// back is no part of the patch.
 #[derive(Debug, Default)]
 pub(crate) struct Edit {
     program: Program,
+    /// Changed chains as they were before; `None` for new ones.
     chains: BTreeMap<Name, Option<Chain>>,
-    /// Whether it was there.
+    /// Sets that were added or removed: whether they existed before.
     sets: BTreeMap<Name, bool>,
+    /// Counters that were added or removed: whether they existed before.
     counters: BTreeMap<Name, bool>,
-    /// What was there for a key, of sets that were there.
+    /// Changed elements of sets that existed before, as they were.
     elements: BTreeMap<Name, BTreeMap<Key, Option<Option<Verdict>>>>,
 }
 
-/// An element that is not what it was.
+/// An element that was added, removed, or leads elsewhere now.
 pub(crate) struct Changed<'a> {
     pub(crate) set: &'a Name,
     pub(crate) key: &'a Key,
@@ -36,6 +39,7 @@ impl Edit {
         &self.program
     }
 
+    /// Adds or replaces a chain.
     pub(crate) fn chain(&mut self, name: Name, chain: Chain) {
         if self.program.chains.get(&name) == Some(&chain) {
             return;
@@ -44,26 +48,27 @@ impl Edit {
         self.chains.entry(name).or_insert(before);
     }
 
+    /// Adds a counter, unless it exists.
     pub(crate) fn counter(&mut self, name: &Name) {
         if self.program.counters.insert(name.clone()) {
             self.counters.entry(name.clone()).or_insert(false);
         }
     }
 
-    /// A set of this sort, with nothing in it if it is new.
-    pub(crate) fn set(&mut self, name: &Name, sort: impl FnOnce() -> Set) {
+    /// Adds a set, unless it exists.
+    pub(crate) fn set(&mut self, name: &Name, new: impl FnOnce() -> Set) {
         if !self.program.sets.contains_key(name) {
-            self.program.sets.insert(name.clone(), sort());
+            self.program.sets.insert(name.clone(), new());
             self.sets.entry(name.clone()).or_insert(false);
         }
     }
 
-    /// Makes a set that is there hold exactly this.
+    /// Replaces the elements of a set that exists.
     pub(crate) fn fill(&mut self, name: &Name, elements: Elements) {
         let Some(set) = self.program.sets.get(name) else { return };
-        let gone: Vec<Key> =
+        let removed: Vec<Key> =
             set.elements.keys().filter(|key| !elements.contains_key(*key)).cloned().collect();
-        for key in gone {
+        for key in removed {
             self.take(name, &key);
         }
         for (key, verdict) in elements {
@@ -71,7 +76,7 @@ impl Edit {
         }
     }
 
-    /// Puts an element into a set that is there.
+    /// Adds or replaces an element of a set that exists.
     pub(crate) fn put(&mut self, name: &Name, key: Key, verdict: Option<Verdict>) {
         let Some(set) = self.program.sets.get_mut(name) else { return };
         if set.elements.get(&key) == Some(&verdict) {
@@ -81,7 +86,7 @@ impl Edit {
         self.note(name, key, before);
     }
 
-    /// Takes one out.
+    /// Removes an element.
     pub(crate) fn take(&mut self, name: &Name, key: &Key) {
         let Some(set) = self.program.sets.get_mut(name) else { return };
         if let Some(before) = set.elements.remove(key) {
@@ -89,13 +94,14 @@ impl Edit {
         }
     }
 
+    /// Records what an element was before its first change.
     fn note(&mut self, name: &Name, key: Key, before: Option<Option<Verdict>>) {
         if self.sets.get(name) != Some(&false) {
             self.elements.entry(name.clone()).or_default().entry(key).or_insert(before);
         }
     }
 
-    fn no_set(&mut self, name: &Name) {
+    fn remove_set(&mut self, name: &Name) {
         let Some(set) = self.program.sets.remove(name) else { return };
         if *self.sets.entry(name.clone()).or_insert(true) {
             for (key, verdict) in set.elements {
@@ -104,7 +110,7 @@ impl Edit {
         }
     }
 
-    /// Takes away whatever no base chain leads to, but for these chains.
+    /// Removes what no base chain leads to, except for these chains.
     pub(crate) fn collect(&mut self, kept: &[Name]) {
         let program = &self.program;
         let Reachable { chains, sets, counters } = program.reachable(kept);
@@ -118,7 +124,7 @@ impl Edit {
             self.chains.entry(name).or_insert(before);
         }
         for name in no_sets {
-            self.no_set(&name);
+            self.remove_set(&name);
         }
         for name in no_counters {
             self.program.counters.remove(&name);
@@ -126,7 +132,7 @@ impl Edit {
         }
     }
 
-    /// The chain as it was before this change.
+    /// Returns a chain as it was before this change.
     pub(crate) fn chain_before(&self, name: &Name) -> Option<&Chain> {
         match self.chains.get(name) {
             Some(before) => before.as_ref(),
@@ -134,13 +140,13 @@ impl Edit {
         }
     }
 
-    /// Chains that were there and have other rules now, as they were.
+    /// Returns the chains that existed before and have other rules now, as they were.
     pub(crate) fn changed_chains(&self) -> impl Iterator<Item = (&Name, &Chain)> {
         let before = self.chains.iter().filter_map(|(name, before)| Some((name, before.as_ref()?)));
         before.filter(|(name, before)| self.program.chains.get(*name).is_some_and(|now| now != *before))
     }
 
-    /// Elements of sets that stay which are others now: what was there before, and what is now.
+    /// Returns the changed elements of sets that existed before and exist now.
     pub(crate) fn changed_elements(&self) -> impl Iterator<Item = Changed<'_>> {
         self.elements.iter().flat_map(|(name, keys)| {
             let set = self.program.sets.get(name);
@@ -152,7 +158,7 @@ impl Edit {
         })
     }
 
-    /// The addresses that are in other sets now, or in sets that are gone.
+    /// Returns the addresses of changed elements.
     pub(crate) fn moved_addresses(&self) -> impl Iterator<Item = IpAddr> {
         let keys = self.elements.values().flat_map(BTreeMap::keys);
         keys.filter_map(|key| match key.as_slice() {
@@ -161,8 +167,8 @@ impl Edit {
         })
     }
 
-    /// The element that held an address before this change, and the one that does now. A set that has been taken away is still
-    /// there for a packet that looks into it, with what was in it.
+    /// Returns the element that held an address before this change, and the one that holds it now. A set that is removed still
+    /// has its elements for a packet that looks into it.
     pub(crate) fn held(
         &self,
         name: &Name,
@@ -193,7 +199,7 @@ impl Edit {
         (found, found)
     }
 
-    /// What has changed since this was last asked.
+    /// Returns what has changed since the last patch.
     pub(crate) fn patch(&mut self) -> Patch {
         let mut patch = Patch::default();
         for (name, before) in mem::take(&mut self.chains) {

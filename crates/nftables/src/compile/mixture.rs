@@ -1,4 +1,4 @@
-//! Whether a packet that meets half of a change could pass although neither policy, the old nor the new, lets it.
+//! Whether a packet that finds a mixture of the old and the new program could pass although neither allows it.
 //!
 //! A packet looks up, one after the other: the interface it came by, the list of its sender, the receiver in that list, the list
 //! of its receiver, the sender in that one.
@@ -9,19 +9,19 @@
 //!   ingress:  to_pod[receiver] ─► in_…: map, set, set, …, rest ─► behaviour
 //! ```
 //!
-//! It meets the rules of the generation it began with, and elements as they are at each lookup: those before the commit are
-//! old, those after it new. A packet that began after the commit finds everything new. One that began before it has old rules,
-//! a prefix of old lookups and a suffix of new ones:
+//! It uses the rules of the generation it began with, and elements as they are at each lookup: old before the commit, new after
+//! it. A packet that began after the commit finds everything new. One that began before it has old rules, a prefix of old lookups
+//! and a suffix of new ones:
 //!
-//! * In one list, such a mixture finds a peer in a place where it never was, or in none. That is harmless if what it finds
-//!   lets through no more than what the peer may do before, or after ([`Shift::is_sound`]).
+//! * In one list, such a mixture finds a peer in a set where it never was, or in none. That is harmless if the verdicts it finds
+//!   allow no more than those of the peer before, or after ([`Shift::is_sound`]).
 //! * In two lists, it combines what the egress was with what the ingress becomes. That is harmless unless the change takes
 //!   something from the egress and gives something to the ingress of one connection.
 //! * A list whose rules change stays what it was for the packet, whatever elements it finds before: what the egress becomes
 //!   meets what the ingress was. That is harmless unless the ingress loses something and the egress gains something.
 //! * Old interfaces meet new lists. That is harmless unless an address may no longer come by an interface and gains something.
 //!
-//! All answers here err to one side: what cannot be told, or takes long to find out, needs a guard ([`crate::guard`]).
+//! Every answer errs to one side: what is unknown, or takes long to find out, needs a guard ([`crate::guard`]).
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,12 +36,12 @@ use super::compiler::Compiler;
 use crate::guard::Scope;
 use crate::program::{Chain, Field, Interface, Match, Name, Rule, Value, Verdict};
 
-/// What becomes of a peer in a list, by the chain it is sent to.
+/// The chains that a list sends a peer to, before, after and during a change.
 struct Shift<'a> {
     before: &'a Name,
-    /// None if the list is gone.
+    /// `None` if the list is removed.
     after: Option<&'a Name>,
-    /// All that a packet can find that meets half of the change; first what it finds if all lookups are new.
+    /// Chains that a packet with old rules can find; first the one it finds if all lookups are new.
     mixed: Vec<&'a Name>,
 }
 
@@ -80,8 +80,8 @@ struct Effects {
 // === impl Compiler ===
 
 impl Compiler {
-    /// Returns what a guard has to decide about while the edited program takes the place of the one in force. None if no mixture
-    /// of the two passes a packet that both refuse.
+    /// Returns the scope of the guard that is needed while the edited program replaces the active one. `None` if no mixture of the
+    /// two passes a packet that both refuse.
     pub(super) fn needs_guard(&self) -> Option<Scope> {
         let mut effects = Effects::default();
         let mut moved: BTreeMap<IpAddr, Vec<&Name>> = BTreeMap::new();
@@ -132,7 +132,7 @@ impl Compiler {
             return Some(Scope::Everything);
         }
         effects.node_list = rewritten.iter().any(|(name, _)| *name == "in_node");
-        // This machine is led to its lists by rules, which a packet on its way has old.
+        // This machine gets to its lists by rules, which are old for a packet on its way.
         for (name, before) in &rewritten {
             if *name == "in_node" || *name == "eg_node" {
                 effects.left.extend(lists_behind(before).cloned());
@@ -140,7 +140,7 @@ impl Compiler {
         }
         self.add_service_lists(&mut effects.left);
         self.add_service_lists(&mut effects.joined);
-        // An endpoint that joins a list meets it with the old rules, which were never about it.
+        // An endpoint that joins a list uses its old rules, which never applied to it.
         if rewritten.iter().any(|(name, _)| effects.joined.contains(*name)) {
             return Some(Scope::Everything);
         }
@@ -156,8 +156,8 @@ impl Compiler {
         (effects.are_mixed() || effects.egress_loosened.iter().any(forged)).then(|| self.scope())
     }
 
-    /// What a guard decides about: packets between two endpoints that the change concerns, unless rules apply to this machine
-    /// itself, whose addresses are not known here.
+    /// Returns the scope of a guard: packets between two endpoints that the change affects, unless rules apply to this machine
+    /// itself, whose addresses are unknown here.
     fn scope(&self) -> Scope {
         let node_lists = ["in_node".into(), "eg_node".into()];
         let of_node = |name: &Name| {
@@ -166,7 +166,8 @@ impl Compiler {
         if node_lists.iter().any(of_node) { Scope::Everything } else { Scope::Between(self.here()) }
     }
 
-    /// Looks at every list that has moved peers, and notes what that does to connections of this machine's endpoints.
+    /// Checks every list with moved peers, and notes the effects on connections of this machine's endpoints. Returns whether some
+    /// list needs a guard by itself.
     fn is_mixed_in_a_list(
         &self,
         moved: &BTreeMap<IpAddr, Vec<&Name>>,
@@ -186,7 +187,7 @@ impl Compiler {
                     return true;
                 }
                 let Some(shift) = self.shift(list, *address) else { continue };
-                // An endpoint that leaves a list is judged by its old state only: what it becomes is for others.
+                // An endpoint that leaves a list had its old verdicts only: the new ones are for others.
                 if !shift.is_sound(compared)
                     || (effects.left.contains(list) && !shift.is_tightening(compared))
                 {
@@ -198,7 +199,7 @@ impl Compiler {
         false
     }
 
-    /// Notes what lists with other rules do to connections of this machine's endpoints.
+    /// Notes the effects of rewritten lists on connections of this machine's endpoints.
     fn note_rewritten(
         &self,
         rewritten: &[(&Name, &Chain)],
@@ -219,7 +220,7 @@ impl Compiler {
         }
     }
 
-    /// Where a list sends a peer, before, after and in between; nothing if the list is new, or no list.
+    /// Returns where a list sends a peer before, after and during the change; `None` for a new list, and for chains that are no list.
     fn shift<'a>(&'a self, list: &Name, address: IpAddr) -> Option<Shift<'a>> {
         let before = self.edit.chain_before(list)?;
         let (lookups, rest) = self.lookups(before, address);
@@ -235,7 +236,7 @@ impl Compiler {
         Some(Shift { before: first(lookups.len())?, after, mixed: mixed? })
     }
 
-    /// What each lookup of a list finds for a peer, before and now, and where it goes if none finds anything.
+    /// Returns what each lookup of a list finds for a peer, before and now, and the chain of all other peers.
     #[allow(clippy::type_complexity)]
     fn lookups<'a>(
         &'a self,
@@ -263,14 +264,14 @@ impl Compiler {
         (lookups, None)
     }
 
-    /// The list that an element of a dispatch map leads to; none if that lets everything through.
+    /// Returns the list that an element of a dispatch map leads to; `None` if everything is allowed.
     fn list_of(&self, element: Option<&Option<Verdict>>, direction: Direction) -> Option<Name> {
         let list = element?.as_ref()?.chain()?;
         (*list != loose(direction)).then(|| list.clone())
     }
 
-    /// Whether an address is, or was before the change, one of this machine's pods or its own. Without knowing which are its own,
-    /// any may be, where rules apply to the machine itself.
+    /// Returns whether an address is, or was before the change, that of one of this machine's pods, or may be its own: where rules
+    /// apply to the machine itself, any may be.
     fn is_here(&self, address: IpAddr) -> bool {
         let family = Family::of(address);
         self.index.claims.contains_key(&address)
@@ -279,7 +280,7 @@ impl Compiler {
             || !self.node_lists.is_empty()
     }
 
-    /// The addresses of this machine's pods, and those that move.
+    /// Returns the addresses of this machine's pods, and those that move.
     fn here(&self) -> BTreeSet<IpAddr> {
         let dispatched = FAMILIES.into_iter().flat_map(|family| {
             let maps = Direction::BOTH.map(|way| self.edit.program().sets.get(&dispatch(way, family)));
@@ -292,7 +293,7 @@ impl Compiler {
         dispatched.chain(self.index.claims.keys().copied()).chain(self.edit.moved_addresses()).collect()
     }
 
-    /// Notes which lists look into which sets.
+    /// Updates which lists look into which sets.
     pub(super) fn note_readers(&mut self) {
         let program = self.edit.program();
         for list in self.lists.keys() {
@@ -308,7 +309,7 @@ impl Compiler {
         }
     }
 
-    /// Adds the lists that these go to for connections through services.
+    /// Adds the lists for connections to services that these lists lead to.
     fn add_service_lists(&self, lists: &mut BTreeSet<Name>) {
         let chains = lists.iter().flat_map(|list| {
             [self.edit.chain_before(list), self.edit.program().chains.get(list)].into_iter().flatten()
@@ -318,20 +319,20 @@ impl Compiler {
     }
 }
 
-/// The lists that a chain leads to.
+/// Returns the lists that a chain leads to.
 fn lists_behind(chain: &Chain) -> impl Iterator<Item = &Name> {
     let to = chain.rules.iter().filter_map(|rule| rule.verdict.chain());
     to.filter(|name| name.starts_with("eg_") || name.starts_with("in_"))
 }
 
-/// Answers whether one chain lets through no more than another, each pair once, and counts how often it is asked.
+/// Compares the verdicts of chains, each pair once, and counts lookups.
 struct Comparisons<'a> {
     compiler: &'a Compiler,
     known: RefCell<BTreeMap<(Name, Name), bool>>,
     left: Cell<usize>,
 }
 
-/// The number of lookups of a peer in a list after which a guard costs less than finding out whether one is needed: about 10 ms.
+/// Maximum number of lookups of a peer in a list, about 10 ms: beyond it a guard costs less than finding out whether it is needed.
 const MOST_LOOKUPS: usize = 10_000;
 
 // === impl Comparisons ===
@@ -365,7 +366,7 @@ impl<'a> Comparisons<'a> {
     }
 }
 
-/// The rules about the address that a connection was opened to, before translation.
+/// Returns the rules that match the destination before translation.
 fn services(chain: &Chain) -> impl Iterator<Item = &Rule> {
     let of_services = |condition: &Match| matches!(condition, Match::In(fields, _) if matches!(fields.as_slice(), [Field::OriginalDestination(_)]));
     chain.rules.iter().filter(move |rule| rule.matches.iter().any(of_services))
@@ -374,7 +375,7 @@ fn services(chain: &Chain) -> impl Iterator<Item = &Rule> {
 // === impl Shift ===
 
 impl Shift<'_> {
-    /// Whether whatever a packet finds in between lets through no more than before, or no more than after.
+    /// Returns whether every chain that a packet can find allows no more than before, or no more than after.
     fn is_sound(&self, compared: &Comparisons<'_>) -> bool {
         let allowed = |found: &&Name| {
             compared.is_within(found, self.before)
@@ -383,18 +384,18 @@ impl Shift<'_> {
         self.mixed.iter().all(allowed)
     }
 
-    /// Whether no packet on its way finds more than before.
+    /// Returns whether no packet on its way is allowed more than before.
     fn is_tightening(&self, compared: &Comparisons<'_>) -> bool {
         self.mixed.iter().all(|found| compared.is_within(found, self.before))
     }
 
-    /// Whether neither what was there nor what a packet on its way finds is more than afterwards.
+    /// Returns whether neither the old chain nor any that a packet on its way finds allows more than the new one.
     fn is_loosening(&self, compared: &Comparisons<'_>) -> bool {
         let mut through = [self.before].into_iter().chain(self.mixed.iter().copied());
         self.after.is_some_and(|after| through.all(|found| compared.is_within(found, after)))
     }
 
-    /// Whether a packet that has the old rules finds more than afterwards, though all its lookups are new.
+    /// Returns whether old rules with new lookups allow more than the new chain.
     fn is_outdated(&self, compared: &Comparisons<'_>) -> bool {
         let found = self.mixed.first().copied().unwrap_or(self.before);
         self.after.is_some_and(|after| !compared.is_within(found, after))
@@ -404,9 +405,9 @@ impl Shift<'_> {
 // === impl Effects ===
 
 impl Effects {
-    /// Notes that an address leaves a list, if it had one, and joins another, if it gets one.
+    /// Notes that an address leaves one list and joins another.
     fn dispatched(&mut self, address: IpAddr, direction: Direction, before: Option<Name>, now: Option<Name>) {
-        // From nothing it only gets less, and to nothing only more.
+        // Without a list everything is allowed.
         let (loosens, tightens) = (before.is_some(), now.is_some());
         self.left.extend(before);
         self.joined.extend(now);
@@ -419,7 +420,7 @@ impl Effects {
         }
     }
 
-    /// Notes that a list sends a peer elsewhere.
+    /// Notes that a list sends a peer to another chain.
     fn shifted(&mut self, list: &Name, address: IpAddr, shift: &Shift<'_>, compared: &Comparisons<'_>) {
         if !compared.compiler.is_here(address) {
             self.loosened_elsewhere |= !shift.is_tightening(compared);
@@ -442,17 +443,17 @@ impl Effects {
             && !self.wired
     }
 
-    /// Whether an address may no longer come by some interface by which it passed before.
+    /// Returns whether an address may no longer come by some interface by which it was accepted before.
     fn is_forged(&self, address: IpAddr, compiler: &Compiler) -> bool {
         let allows = |wire: &Interface| compiler.wiring.get(wire).is_some_and(|own| own.contains(&address));
         self.unwired.contains(&address) || self.joined_wires.iter().any(|wire| !allows(wire))
     }
 
-    /// Whether some connection may lose something where its packets look first and gain something where they look next, or gain
-    /// something first and lose something next that packets on their way do not see.
+    /// Returns whether some connection may lose something in its first lookups and gain something in later ones, or gain something
+    /// first and lose something later that packets on their way do not see.
     fn are_mixed(&self) -> bool {
         let meet = |senders: &BTreeSet<IpAddr>, receivers: &BTreeSet<IpAddr>| {
-            // A pod does not reach itself through here.
+            // Connections of a pod to itself do not pass the kernel's hooks here.
             senders
                 .iter()
                 .any(|one| receivers.iter().any(|other| one != other && one.is_ipv4() == other.is_ipv4()))

@@ -10,7 +10,10 @@
 //!                content-map 1     types of the key, elements as nft reads them
 //! ```
 //!
-//! The encodings are those of [`palisade_flatten::digest`]; `tests/names.rs` pins them.
+//! The encodings are those of [`palisade_flatten::digest`]; the tests pin them.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 

@@ -16,28 +16,28 @@ fn policy(name: &str, from: &str) -> String {
     )
 }
 
-/// Nobody notices what is asked in vain, but an enforcer runs for years.
+/// An entry that is left over changes no verdict, but an enforcer runs for years.
 #[test]
-fn what_nobody_needs_any_more_is_not_asked_about_sets() {
-    let everybody = policy("everybody", "{namespaceSelector: {matchLabels: {ns: x}}}");
-    let told_apart =
+fn released_lists_leave_no_entries_by_set() {
+    let shared = policy("shared", "{namespaceSelector: {matchLabels: {ns: x}}}");
+    let distinguished =
         policy("apart", "{podSelector: {matchLabels: {app: a}}}, {ipBlock: {cidr: 10.0.0.0/24}}");
     let mut source = Followed::default();
     let mut compiler = Compiler::new(View::default(), "n0", Wiring::new());
-    for (policies, (layers, classifiers)) in [
+    for (policies, (shared_sets, classes)) in [
         (String::new(), (0, 0)),
-        (everybody.clone(), (1, 0)),
-        (told_apart.clone(), (1, 1)),
-        (format!("{everybody}{told_apart}"), (1, 1)),
+        (shared.clone(), (1, 0)),
+        (distinguished.clone(), (1, 1)),
+        (format!("{shared}{distinguished}"), (1, 1)),
         (String::new(), (0, 0)),
     ] {
         compiler.follow(&source.take(&format!("{POD}{policies}"), "n0")).unwrap();
-        assert_eq!((compiler.shared.len(), compiler.classes.len()), (layers, classifiers), "{policies}");
-        let asked = compiler.by_set.values().flatten();
-        let asked: Vec<_> = asked
+        assert_eq!((compiler.shared.len(), compiler.classes.len()), (shared_sets, classes), "{policies}");
+        let entries = compiler.by_set.values().flatten();
+        let left: Vec<_> = entries
             .filter(|own| !compiler.shared.contains_key(*own) && !compiler.classes.contains_key(*own))
             .collect();
-        assert!(asked.is_empty(), "{policies}: {asked:?}");
-        assert_eq!(compiler.by_set.is_empty(), layers + classifiers == 0, "{policies}");
+        assert!(left.is_empty(), "{policies}: {left:?}");
+        assert_eq!(compiler.by_set.is_empty(), shared_sets + classes == 0, "{policies}");
     }
 }
