@@ -3,7 +3,7 @@
 //! Indices are the engine's own: no event carries one, and those that a question carries (the positions of a flow) are
 //! looked up with [`Arena::get`] first. Indexing is for an index that another object of the engine holds, which gives it up
 //! before the object is removed. An index without an object is a fault of the engine, and to go on would be to answer from the
-//! slot of another object: it panics, and the boundary around the engine rebuilds it from its objects (`guarded.rs`).
+//! slot of another object, so it panics.
 
 use std::marker::PhantomData;
 use std::num::NonZeroU32;

@@ -56,6 +56,7 @@ mod spans;
 mod table;
 pub mod view;
 mod whole;
+pub mod wire;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

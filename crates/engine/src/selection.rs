@@ -10,7 +10,7 @@
 mod encoding;
 mod relations;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod text;
 
 use std::cmp::Ordering;

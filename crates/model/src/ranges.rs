@@ -45,6 +45,17 @@ impl Ranges {
         Ranges(ranges.into())
     }
 
+    /// From first and last of each range, if that is canonical already: each of one family, sorted, none touching another.
+    pub fn from_canonical(ranges: Vec<(IpAddr, IpAddr)>) -> Option<Self> {
+        let is_range = |(first, last): &(IpAddr, IpAddr)| first <= last && first.is_ipv4() == last.is_ipv4();
+        let is_apart = |pair: &[(IpAddr, IpAddr)]| {
+            let ((_, last), (first, _)) = (pair[0], pair[1]);
+            last < first && (last.is_ipv4() != first.is_ipv4() || !touches(last, first))
+        };
+        let canonical = ranges.iter().all(is_range) && ranges.windows(2).all(is_apart);
+        canonical.then(|| Ranges(ranges.into()))
+    }
+
     /// Whether an address is among them.
     pub fn contains(&self, address: IpAddr) -> bool {
         let at = self.0.partition_point(|(first, _)| *first <= address);
@@ -121,6 +132,21 @@ mod tests {
         assert!(!all.contains("0.0.0.0".parse().unwrap()) && !all.contains("ffff::1".parse().unwrap()));
         assert!(all.contains("10.0.0.1".parse().unwrap()) && all.contains("::1".parse().unwrap()));
         assert!(!ranges(&[("255.255.255.0/24", &[])]).contains("::".parse().unwrap()));
+    }
+
+    #[test]
+    fn only_canonical_ranges_are_taken_as_they_are() {
+        let all = ranges(&[("10.0.0.0/24", &["10.0.0.8/32"]), ("255.255.255.255/32", &[]), ("::/0", &[])]);
+        assert_eq!(Ranges::from_canonical(all.iter().collect()), Some(all));
+        let pair = |first: &str, last: &str| (first.parse().unwrap(), last.parse().unwrap());
+        let refused = [
+            vec![pair("10.0.0.2", "10.0.0.1")],
+            vec![pair("10.0.0.1", "::1")],
+            vec![pair("10.0.0.1", "10.0.0.2"), pair("10.0.0.3", "10.0.0.4")],
+            vec![pair("10.0.0.1", "10.0.0.2"), pair("10.0.0.1", "10.0.0.9")],
+            vec![pair("::1", "::2"), pair("10.0.0.3", "10.0.0.4")],
+        ];
+        assert!(refused.into_iter().all(|ranges| Ranges::from_canonical(ranges).is_none()));
     }
 
     #[test]

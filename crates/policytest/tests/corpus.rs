@@ -36,4 +36,4 @@ macro_rules! replay {
     )* };
 }
 
-replay! { load json network_policy beta_network_policy admin antrea flow policy_test thorium }
+replay! { load json network_policy beta_network_policy admin antrea flow policy_test thorium wire }

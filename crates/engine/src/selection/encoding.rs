@@ -22,7 +22,8 @@
 use std::net::IpAddr;
 
 use palisade_model::label::{Operator, Requirement, Selector};
-use palisade_model::policy::{DomainName, Namespaces, PodSet};
+use palisade_model::policy::{DomainName, Namespaces, PodSet, ServiceName};
+use palisade_model::ranges::Ranges;
 use palisade_model::traffic::Protocol;
 use smol_str::SmolStr;
 
@@ -66,6 +67,138 @@ impl Selection {
             }
         }
         out
+    }
+
+    /// Reads an encoding; `None` unless it is canonical and of this version.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Selection> {
+        let mut rest = Cursor(bytes);
+        if rest.byte()? != VERSION {
+            return None;
+        }
+        let content = match rest.byte()? {
+            1 => rest.pods()?,
+            2 => Content::Nodes(rest.selector()?),
+            3 => Content::Addresses(Ranges::from_canonical(rest.collection(Cursor::range)?)?),
+            4 => {
+                let mut names = rest.collection(Cursor::name)?;
+                names.sort();
+                Content::Names(names)
+            }
+            5 => Content::Service(ServiceName { namespace: rest.text()?, name: rest.text()? }),
+            _ => return None,
+        };
+        let selection = Selection::from(content);
+        // Trailing bytes, elements out of order or twice, needless forms: whatever is not the one encoding.
+        (selection.encode() == bytes).then_some(selection)
+    }
+}
+
+/// The rest of an encoding.
+struct Cursor<'a>(&'a [u8]);
+
+// === impl Cursor ===
+
+impl<'a> Cursor<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|byte| byte[0])
+    }
+
+    fn length(&mut self) -> Option<usize> {
+        let bytes = self.take(4)?.try_into().ok()?;
+        usize::try_from(u32::from_be_bytes(bytes)).ok()
+    }
+
+    fn text(&mut self) -> Option<SmolStr> {
+        let length = self.length()?;
+        std::str::from_utf8(self.take(length)?).ok().map(SmolStr::from)
+    }
+
+    /// Reads elements one by one: a false count runs out of bytes before it takes memory.
+    fn collection<T>(&mut self, read: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let count = self.length()?;
+        let mut elements = Vec::new();
+        for _ in 0..count {
+            elements.push(read(self)?);
+        }
+        Some(elements)
+    }
+
+    fn pods(&mut self) -> Option<Content> {
+        let flags = self.byte()?;
+        let namespaces = match self.byte()? {
+            1 => Namespaces::Named(self.text()?),
+            2 => Namespaces::Matching(self.selector()?),
+            3 => Namespaces::Own,
+            4 => Namespaces::SameLabels(self.collection(Cursor::text)?),
+            5 => Namespaces::NotSameLabels(self.collection(Cursor::text)?),
+            _ => return None,
+        };
+        let pods = self.selector()?;
+        let account = if flags & ACCOUNT != 0 { Some(self.text()?) } else { None };
+        let port = if flags & PORT != 0 { Some(self.port()?) } else { None };
+        let external = flags & EXTERNAL != 0;
+        Some(Content::Pods(PodSet { namespaces, pods, account, external }, port))
+    }
+
+    fn port(&mut self) -> Option<NamedPort> {
+        let name = self.text()?;
+        let protocol = match self.byte()? {
+            1 => Protocol::Icmp,
+            2 => Protocol::Igmp,
+            6 => Protocol::Tcp,
+            17 => Protocol::Udp,
+            132 => Protocol::Sctp,
+            _ => return None,
+        };
+        let number = u16::from_be_bytes(self.take(2)?.try_into().ok()?);
+        Some(NamedPort { name, protocol, number })
+    }
+
+    fn selector(&mut self) -> Option<Selector> {
+        self.collection(Cursor::requirement).map(Selector::new)
+    }
+
+    fn requirement(&mut self) -> Option<Requirement> {
+        let key = self.text()?;
+        let operator = match self.byte()? {
+            1 => Operator::In(self.collection(Cursor::text)?),
+            2 => Operator::NotIn(self.collection(Cursor::text)?),
+            3 => Operator::Exists,
+            4 => Operator::DoesNotExist,
+            _ => return None,
+        };
+        Some(Requirement::new(key, operator))
+    }
+
+    fn range(&mut self) -> Option<(IpAddr, IpAddr)> {
+        match self.byte()? {
+            4 => Some((self.address::<4>()?, self.address::<4>()?)),
+            6 => Some((self.address::<16>()?, self.address::<16>()?)),
+            _ => None,
+        }
+    }
+
+    fn address<const N: usize>(&mut self) -> Option<IpAddr>
+    where
+        IpAddr: From<[u8; N]>,
+    {
+        let bytes: [u8; N] = self.take(N)?.try_into().ok()?;
+        Some(bytes.into())
+    }
+
+    fn name(&mut self) -> Option<DomainName> {
+        match self.byte()? {
+            1 => self.text().map(DomainName::Exact),
+            2 => self.text().map(DomainName::Below),
+            3 => self.text().map(DomainName::Form),
+            _ => None,
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use palisade_dialects::source::{Limits, documents};
 use palisade_dialects::thorium::Reading;
 use palisade_dialects::thorium::compile::compile;
 use palisade_dialects::world::World;
+use palisade_engine::wire::Frame;
 use palisade_lint::lint;
 use palisade_model::diagnostic::Diagnostic;
 use palisade_model::evaluate::evaluate;
@@ -136,6 +137,16 @@ pub fn flow(data: &[u8]) {
     reads_again::<FlowPattern>(text);
     reads_again::<EndpointPattern>(text);
     reads_again::<Traffic>(text);
+}
+
+/// A frame of the wire form. What is accepted means the same after another round trip.
+pub fn wire(data: &[u8]) {
+    let Ok(frame) = Frame::decode(data) else { return };
+    let again = match &frame {
+        Frame::Whole(view) => view.encode(),
+        Frame::Delta(delta) => delta.encode(),
+    };
+    assert_eq!(Frame::decode(&again).as_ref(), Ok(&frame));
 }
 
 /// A file of tests.
