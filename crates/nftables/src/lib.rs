@@ -13,6 +13,7 @@ pub mod guard;
 pub mod kernel;
 pub mod patch;
 pub mod program;
+pub mod settling;
 pub mod text;
 pub mod transition;
 pub mod walk;

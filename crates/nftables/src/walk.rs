@@ -70,7 +70,7 @@ const DEEPEST: usize = 16;
 impl Program {
     /// What becomes of a packet at a hook: it passes every base chain there unless one stops it.
     pub fn walk(&self, hook: Hook, packet: &Packet) -> Result<Walked, WalkError> {
-        Walk { program: self, next: None, packet, counters: Vec::new(), cost: (0, 0) }.hook(hook)
+        Walk { program: self, next: &[], packet, counters: Vec::new(), cost: (0, 0) }.hook(hook)
     }
 
     /// What becomes of a packet during the change to the next program: it has made so many lookups when that is committed, and
@@ -82,15 +82,25 @@ impl Program {
         hook: Hook,
         packet: &Packet,
     ) -> Result<Walked, WalkError> {
-        let next = Some((next, lookups));
+        self.walk_through(&[(next, lookups)], hook, packet)
+    }
+
+    /// Returns what becomes of a packet during several changes: each program is committed when the packet has made that number of
+    /// lookups. They are in order. The packet began before all of them, so that its rules are those of this program.
+    pub fn walk_through(
+        &self,
+        next: &[(&Program, usize)],
+        hook: Hook,
+        packet: &Packet,
+    ) -> Result<Walked, WalkError> {
         Walk { program: self, next, packet, counters: Vec::new(), cost: (0, 0) }.hook(hook)
     }
 }
 
 struct Walk<'a> {
     program: &'a Program,
-    /// The program that takes its place, and after how many lookups.
-    next: Option<(&'a Program, usize)>,
+    /// The programs that take its place, in order, and after how many lookups.
+    next: &'a [(&'a Program, usize)],
     packet: &'a Packet,
     counters: Vec<Name>,
     cost: (usize, usize),
@@ -119,7 +129,7 @@ impl Walk<'_> {
             return Err(WalkError::Depth(name.clone()));
         }
         // Chains and sets that are new are there before anything leads to them.
-        let new = || self.next.and_then(|(next, _)| next.chains.get(name));
+        let new = || self.next.iter().find_map(|(next, _)| next.chains.get(name));
         let chain =
             self.program.chains.get(name).or_else(new).ok_or_else(|| WalkError::Chain(name.clone()))?;
         for rule in &chain.rules {
@@ -184,12 +194,16 @@ impl Walk<'_> {
         name: &Name,
         map: bool,
     ) -> Result<Option<Option<Verdict>>, WalkError> {
-        let (first, second) = match self.next {
-            None => (self.program, self.program),
-            Some((next, lookups)) if self.cost.1 < lookups => (self.program, next),
-            Some((next, _)) => (next, self.program),
-        };
-        let set = first.sets.get(name).or_else(|| second.sets.get(name)).filter(|set| set.is_map == map);
+        let (committed, coming) =
+            self.next.split_at(self.next.partition_point(|(_, lookups)| *lookups <= self.cost.1));
+        // What is removed stays until the packet is through, what is created is there before.
+        let mut programs = committed.iter().rev().map(|(next, _)| *next);
+        let mut later = coming.iter().map(|(next, _)| *next);
+        let set = programs
+            .find_map(|program| program.sets.get(name))
+            .or_else(|| self.program.sets.get(name))
+            .or_else(|| later.find_map(|program| program.sets.get(name)))
+            .filter(|set| set.is_map == map);
         let set = set.ok_or_else(|| WalkError::Set(name.clone()))?;
         if fields.iter().map(|field| field.is_of()).ne(set.key.iter().copied()) {
             return Err(WalkError::Set(name.clone()));

@@ -1,6 +1,8 @@
 //! No packet that meets half of a change passes unless the old policy or the new one lets it: random histories of all dialects,
 //! every packet between the endpoints of a small universe, and every moment at which the change can be committed between two of
 //! its lookups. With a guard, what both policies allow passes all the same.
+//!
+//! Nor does one that meets halves of several changes, where these do not wait for each other.
 
 // clippy.toml lets tests unwrap, and does not know that all of this file is one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_macros)]
@@ -17,8 +19,9 @@ use palisade_engine::view::View;
 use palisade_model::snapshot::Snapshot;
 use palisade_nftables::compile::{Compiler, Wiring};
 use palisade_nftables::program::{Hook, ICMP, ICMP6, Interface, Program, TCP, UDP, Verdict};
+use palisade_nftables::settling::{CommitNumber, Settling};
 use palisade_nftables::transition::Transition;
-use palisade_nftables::walk::Packet;
+use palisade_nftables::walk::{Packet, Walked};
 
 use choices::{Choices, NODES, names, text};
 use pool::Dice;
@@ -190,6 +193,199 @@ fn histories(seeds: std::ops::Range<u64>, allow_only: bool, wired: bool) -> Trie
     }
     println!("{tried:?}");
     tried
+}
+
+/// Changes of a node that packets on their way may not have seen, with the programs before and after each.
+struct Sequence {
+    settling: Settling,
+    settled: CommitNumber,
+    programs: Vec<Program>,
+}
+
+/// What was tried with several changes.
+#[derive(Debug, Default)]
+struct Combined {
+    /// Changes that were made without waiting for those before them.
+    at_once: usize,
+    /// Changes that waited, and those of them that would have let something through otherwise.
+    waited: usize,
+    stopped: usize,
+    mixtures: usize,
+}
+
+// === impl Sequence ===
+
+impl Sequence {
+    fn new(program: &Program) -> Sequence {
+        let mut settling = Settling::default();
+        settling.observe(program);
+        Sequence { settling, settled: 0, programs: vec![program.clone()] }
+    }
+
+    fn settle(&mut self, program: &Program) {
+        self.settled = self.settling.last();
+        self.programs = vec![program.clone()];
+    }
+
+    /// Makes a change, and checks it with all before it that it did not wait for.
+    fn change(
+        &mut self,
+        next: &Program,
+        transition: &Transition,
+        all: &[(Hook, Packet)],
+        tried: &mut Combined,
+        what: &str,
+    ) {
+        let current = self.programs.last().unwrap().clone();
+        if transition.patch.is_empty() {
+            return;
+        }
+        let visible = transition.patch.clone().split().1;
+        let waits = transition.guard.is_some() || self.settling.awaited(&visible, self.settled).is_some();
+        if waits && transition.guard.is_none() {
+            tried.waited += 1;
+            self.programs.push(next.clone());
+            tried.stopped += usize::from(self.passing(all, &mut tried.mixtures).is_some());
+        }
+        if waits {
+            self.settle(&current);
+        }
+        self.settling.committed(&visible, self.settled);
+        if waits {
+            self.programs.push(next.clone());
+            return;
+        }
+        self.programs.push(next.clone());
+        // A guard decides about packets that began before it is removed.
+        tried.at_once += usize::from(self.programs.len() > 2);
+        if let Some(passing) = self.passing(all, &mut tried.mixtures) {
+            panic!("{what}: {passing}\n{}", transition.patch.text());
+        }
+    }
+
+    /// Returns a packet that none of the programs lets through, and that passes when it meets the first of them, one between, and the
+    /// last.
+    fn passing(&self, all: &[(Hook, Packet)], mixtures: &mut usize) -> Option<String> {
+        let [first, between @ .., last] = self.programs.as_slice() else { return None };
+        let passes = |walked: Walked| walked.verdict == Verdict::Accept;
+        for (hook, packet) in all {
+            if self.programs.iter().any(|program| passes(program.walk(*hook, packet).unwrap())) {
+                continue;
+            }
+            for middle in between {
+                for from in 0.. {
+                    let mut is_over = true;
+                    for to in from.. {
+                        let walked =
+                            first.walk_through(&[(middle, from), (last, to)], *hook, packet).unwrap();
+                        *mixtures += 1;
+                        let lookups = walked.cost.1;
+                        if passes(walked) {
+                            return Some(format!("{hook:?} {packet:?} passes after {from} and {to} lookups"));
+                        }
+                        is_over = lookups <= from;
+                        if lookups <= to {
+                            break;
+                        }
+                    }
+                    if is_over {
+                        break;
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Pods that come, go and are relabelled, and policies, one after the other without a pause.
+#[test]
+fn no_mixture_of_several_changes_lets_through_what_all_policies_refuse() {
+    let packets = packets("172.18.0.0".parse().unwrap());
+    let names = names();
+    let mut tried = Combined::default();
+    for seed in 3000..3000 + seeds() {
+        let mut dice = Dice(seed * 7919 + 1);
+        let mut choices = Choices::default();
+        for name in &names {
+            choices.0.insert(name.clone(), dice.roll(60));
+        }
+        // Mostly pods change.
+        let pods: Vec<&String> = names.iter().filter(|name| !name.contains(" of ")).collect();
+        let all: Vec<&String> = names.iter().collect();
+        let mut source = Followed::default();
+        let mut live = Live::new(View::default(), NODES[0], Wiring::new());
+        let mut sequence = Sequence::new(live.program());
+        for step in 0..14 {
+            let some = if dice.roll(4) == 0 { &all } else { &pods };
+            choices.0.insert(some[dice.roll(some.len())].clone(), dice.roll(60));
+            let (objects, _) = loaded(&text(&choices));
+            let waiting = source.relist(&objects, &Snapshot::new(objects.clone()), NODES);
+            let transition = live.follow(&waiting[0]).unwrap();
+            let what = format!("seed {seed} step {step}");
+            sequence.change(live.program(), &transition, &packets, &mut tried, &what);
+        }
+    }
+    println!("{tried:?}");
+    // Some would pass if changes did not wait.
+    assert!(tried.waited > 0 && tried.stopped > 0, "{tried:?}");
+}
+
+/// Pods of another machine change their labels one after the other, under rules that allow and deny by label: that never waits unless
+/// one pod changes twice.
+#[test]
+fn changes_of_pods_elsewhere_are_made_at_once() {
+    let packets = packets("172.18.0.0".parse().unwrap());
+    let rule = |way: &str, peers: &str, action: &str, app: &str| {
+        format!("{way}: [{{action: {action}, {peers}: [{{podSelector: {{matchLabels: {{app: {app}}}}}}}]}}]")
+    };
+    let mut policies = String::new();
+    let rules = [("Allow", "aa"), ("Drop", "bb"), ("Allow", "cc"), ("Drop", "dd")];
+    for (n, (action, app)) in (1..).zip(rules) {
+        let (egress, ingress) = (rule("egress", "to", action, app), rule("ingress", "from", action, app));
+        policies += &tiered(&format!("p{n}"), n, ONE, &format!("{egress}, {ingress}"));
+    }
+    policies += &tiered("rest", 9, ONE, "egress: [{action: Drop}], ingress: [{action: Drop}]");
+    let pod = |n: usize, app: &str| {
+        format!(
+            "---\n{{apiVersion: v1, kind: Pod, metadata: {{namespace: a, name: r{n}, labels: {{app: {app}}}}}, spec: {{nodeName: n1}}, \
+             status: {{podIPs: [{{ip: 10.0.0.{n}}}]}}}}\n"
+        )
+    };
+    let mut tried = Combined::default();
+    for seed in 0..seeds() {
+        let mut dice = Dice(seed * 7919 + 1);
+        let apps = ["aa", "bb", "cc", "dd", "ee"];
+        // Pods that stay keep the sets.
+        let stay: String = (0..5).map(|n| pod(10 + n, apps[n])).collect();
+        let mut chosen = [3, 4].map(|n| (n, 0));
+        let mut source = Followed::default();
+        let mut live = Live::new(View::default(), NODES[0], Wiring::new());
+        let world = |chosen: &[(usize, usize)]| {
+            let pods: String = chosen.iter().map(|(n, app)| pod(*n, apps[*app])).collect();
+            world("one", "none", "zz", &policies)
+                .replace("10.0.0.3", "10.0.0.8")
+                .replace("10.0.0.4", "10.0.0.9")
+                + &stay
+                + &pods
+        };
+        live.follow(&source.take(&world(&chosen), NODES[0])).unwrap();
+        let mut sequence = Sequence::new(live.program());
+        for step in 0..8 {
+            let one = dice.roll(2);
+            chosen[one].1 = dice.roll(apps.len());
+            let transition = live.follow(&source.take(&world(&chosen), NODES[0])).unwrap();
+            sequence.change(
+                live.program(),
+                &transition,
+                &packets,
+                &mut tried,
+                &format!("seed {seed} step {step}"),
+            );
+        }
+    }
+    println!("{tried:?}");
+    assert!(tried.at_once > 10 && tried.waited > 10, "{tried:?}");
 }
 
 fn seeds() -> u64 {

@@ -5,20 +5,17 @@
 //! meets the rules of before. So a patch of chains and sets is three steps, each a transaction:
 //!
 //! ```text
-//!   what comes      counters, sets with all that is in them, chains: nothing leads there yet
-//!   what changes    other rules in chains that stay, elements that come and go: from here on it is in force
-//!   what goes       later, when every packet that was on its way is through: nothing leads there any more
+//!   additions       counters, sets with all that is in them, chains: nothing leads there yet
+//!   changes         other rules in chains that stay, elements that join and leave: from here on it is active
+//!   removals        later, when every packet that was on its way is through: nothing leads there any more
 //! ```
 //!
-//! Where the second is elements alone it is a netlink batch, so that most changes of policies take one process. If it is refused the
-//! first is undone. Whoever is killed between them leaves the rules of before in force, or the next; what
+//! If the second is refused the first is undone. Whoever is killed between them leaves the rules of before in force, or the next; what
 //! is left over goes when somebody takes over ([`super::replace`]).
 
 use std::collections::BTreeMap;
 use std::mem;
-use std::time::{Duration, Instant};
-
-use rustix::thread::{MembarrierCommand, membarrier};
+use std::time::Instant;
 
 use crate::kernel::elements;
 use crate::kernel::shape::{Shape, Shapes};
@@ -31,8 +28,6 @@ use super::Linux;
 
 /// What nft says when something cannot go because something leads to it.
 const IN_USE: &str = "Device or resource busy";
-/// How long a packet may be on its way, where the kernel does not say when all are through.
-const LONG: Duration = Duration::from_millis(200);
 
 // === impl Linux ===
 
@@ -57,6 +52,17 @@ impl Linux {
         Ok(())
     }
 
+    /// Commits a patch that packets can see. It waits first if a packet could combine it with an earlier one ([`crate::settling`]).
+    pub(super) fn activate(&mut self, patch: &Patch) -> Result<(), KernelError> {
+        if let Some(awaited) = self.settling.awaited(patch, self.grace.settled()) {
+            self.grace.wait(awaited);
+        }
+        let done = self.commit(patch, &Counts::new());
+        // After an error it may be there all the same.
+        self.grace.begin(self.settling.committed(patch, self.grace.settled()));
+        done
+    }
+
     /// Applies a patch in steps. New counters start with `counts`.
     pub(super) fn move_structure(&mut self, patch: &Patch, counts: &Counts) -> Result<(), KernelError> {
         if self.left.takes_what_comes_with(patch) {
@@ -69,8 +75,11 @@ impl Linux {
         for name in &kept {
             comes.changed.extend(comes.chains.remove_entry(name));
         }
-        self.step(&comes, counts)?;
-        if let Err(error) = self.step(&changes, &Counts::new()) {
+        if !comes.is_empty() {
+            refused_if_in_use(self.commit(&comes, counts))?;
+        }
+        let changed = if changes.is_empty() { Ok(()) } else { refused_if_in_use(self.activate(&changes)) };
+        if let Err(error) = changed {
             self.undo(comes.undone());
             return Err(error);
         }
@@ -81,16 +90,6 @@ impl Linux {
         self.left.no_chains.retain(|name| !kept.contains(name));
         self.leave(goes);
         Ok(())
-    }
-
-    fn step(&mut self, patch: &Patch, counts: &Counts) -> Result<(), KernelError> {
-        if patch.is_empty() {
-            return Ok(());
-        }
-        match self.commit(patch, counts) {
-            Err(KernelError::Busy(said)) if said.contains(IN_USE) => Err(KernelError::Refused(said)),
-            other => other,
-        }
     }
 
     /// Takes away what came, which nothing has ever led to.
@@ -104,6 +103,7 @@ impl Linux {
     fn leave(&mut self, goes: Patch) {
         if !goes.is_empty() {
             self.tried = Instant::now();
+            self.left_since = self.settling.last();
             self.left.take_away(goes);
         }
     }
@@ -143,13 +143,11 @@ impl Linux {
     }
 }
 
-/// Waits until every packet that is on its way now is through: the kernel waits for just that before it takes away what packets may
-/// still use, and `membarrier` does too.
-pub(super) fn wait_for_packets() {
-    // With one processor the kernel does not wait: there, a packet that was interrupted is through after some time.
-    let alone = std::thread::available_parallelism().is_ok_and(|count| count.get() == 1);
-    if membarrier(MembarrierCommand::Global).is_err() || alone {
-        std::thread::sleep(LONG);
+/// Turns the error about something that cannot be removed because something leads to it into one that is not retried.
+fn refused_if_in_use(done: Result<(), KernelError>) -> Result<(), KernelError> {
+    match done {
+        Err(KernelError::Busy(said)) if said.contains(IN_USE) => Err(KernelError::Refused(said)),
+        other => other,
     }
 }
 

@@ -7,7 +7,7 @@ use crate::program::Program;
 use crate::text::GUARD;
 
 use super::Linux;
-use super::apply::{count_elements, wait_for_packets};
+use super::apply::count_elements;
 use super::talk::ToldBy;
 
 // === impl Linux ===
@@ -29,7 +29,7 @@ impl Linux {
                 error => error,
             });
         }
-        wait_for_packets();
+        self.wait_for_packets();
         Ok(())
     }
 

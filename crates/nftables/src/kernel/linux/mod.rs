@@ -1,8 +1,8 @@
 //! The kernel of this machine.
 //!
 //! ```text
-//!   replace, patches of structure ──► nft -f -     one process for each step (apply, replace)
-//!   patches of elements ────────────► netlink      one batch, no process: what happens whenever a pod comes or goes
+//!   a first program ────────────────► nft -f -     one process (replace)
+//!   patches, guards ────────────────► netlink      one batch for each step, no process (apply, guard); nft for what that cannot express
 //!   read ───────────────────────────► both         rules in nft's words, elements from the kernel
 //!   counts, connections, watching ──► netlink      (talk)
 //! ```
@@ -10,6 +10,7 @@
 //! Everything happens in the network namespace of the calling thread: one `Linux` belongs to one namespace.
 
 mod apply;
+mod grace;
 mod guard;
 mod replace;
 mod talk;
@@ -32,9 +33,11 @@ use crate::kernel::tables::{self, DELETE_TABLE, GET_TABLE, INET, OF_TABLE};
 use crate::kernel::watch::Watch;
 use crate::kernel::{Connection, Counts, InForce, Kernel, KernelError, conntrack, counters, listing};
 use crate::patch::Patch;
-use crate::program::Program;
+use crate::program::{Name, Program};
+use crate::settling::{CommitNumber, Settling};
 use crate::text::{GUARD, TABLE};
 
+use self::grace::Grace;
 use self::talk::ToldBy;
 
 /// Up from this kernel a chain is free as soon as nothing leads to it.
@@ -57,9 +60,14 @@ pub struct Linux {
     shapes: Option<Shapes>,
     /// What nothing leads to any more and is still there, and since when, or when it was last tried to take it away.
     left: Patch,
+    /// The commit after which nothing leads to it.
+    left_since: CommitNumber,
     tried: Instant,
     left_alone: Duration,
     releases_late: bool,
+    /// Commits that packets on their way may not have seen, and the wait for these packets.
+    settling: Settling,
+    grace: Grace,
 }
 
 // === impl Linux ===
@@ -87,9 +95,12 @@ impl Linux {
             told: 0,
             shapes: None,
             left: Patch::default(),
+            left_since: 0,
             tried: Instant::now(),
             left_alone: LEFT_ALONE,
             releases_late: Version::read(&release).is_none_or(|version| version < RELEASES_AT_ONCE),
+            settling: Settling::default(),
+            grace: Grace::default(),
         }
     }
 
@@ -126,6 +137,13 @@ impl Linux {
         self.open()?;
         let watch = self.watch.as_ref().ok_or_else(|| KernelError::of("cannot listen", Errno::BADF))?;
         Ok(watch.as_fd())
+    }
+
+    /// Waits until every packet that began before the last commit is through.
+    fn wait_for_packets(&mut self) {
+        let last = self.settling.last();
+        grace::wait_for_packets();
+        self.grace.settle(last);
     }
 
     fn exists(&mut self, table: &'static str) -> Result<bool, KernelError> {
@@ -177,6 +195,13 @@ impl Linux {
             all.insert(name.clone(), read.ok_or_else(strange)?);
         }
         self.shapes = Some(shapes);
+        match listing::parts(&listing) {
+            Some(parts) => {
+                let names: Vec<Name> = parts.iter().map(|part| Name::new(part.name)).collect();
+                self.settling.observe_parts(all.iter(), names.iter());
+            }
+            None => self.settling.forget(),
+        }
         Ok(Some(InForce { structure: listing::in_order(&listing, &self.left), elements: all }))
     }
 }
@@ -200,7 +225,7 @@ impl Kernel for Linux {
         if !patch.is_elements_only() {
             self.move_structure(patch, &Counts::new())?;
         } else if !patch.is_empty() {
-            self.commit(patch, &Counts::new())?;
+            self.activate(patch)?;
         }
         // Whoever changes something all the time never comes to tidy up.
         if self.left.is_empty() || self.tried.elapsed() < self.left_alone {
@@ -229,7 +254,9 @@ impl Kernel for Linux {
             return Ok(());
         }
         self.tried = Instant::now();
-        apply::wait_for_packets();
+        if self.grace.settled() < self.left_since {
+            self.grace.wait(self.left_since);
+        }
         self.clear()
     }
 

@@ -13,7 +13,7 @@ use crate::patch::Patch;
 use crate::program::{Chain, Elements, Hook, Name, Program, Set};
 use crate::text::{TABLE, hook_text, write_set};
 
-use super::apply::{count_elements, wait_for_packets};
+use super::apply::count_elements;
 use super::{Linux, TRIES};
 
 // === impl Linux ===
@@ -45,7 +45,7 @@ impl Linux {
         patch.changed = there.map(|(name, chain)| (name.clone(), chain.clone())).collect();
         // What was left behind is part of what was found, and may be needed again.
         let left = mem::take(&mut self.left);
-        wait_for_packets();
+        self.wait_for_packets();
         self.shapes = None;
         if let Err(error) = self.move_structure(&patch, counts) {
             self.left.take_away(left);
@@ -64,6 +64,7 @@ impl Linux {
     fn replace_table(&mut self, program: &Program, counts: &Counts) -> Result<(), KernelError> {
         let done = self.transaction(&program.replace_with(counts), count_elements(&program.sets));
         self.shapes = None;
+        self.grace.begin(self.settling.replaced(program));
         match done {
             Ok(()) => {
                 self.know(program);
@@ -80,6 +81,7 @@ impl Linux {
     }
 
     fn know(&mut self, program: &Program) {
+        self.settling.observe(program);
         let shapes = program.sets.iter().map(|(name, set)| (name.clone(), Some(Shape::of(set))));
         self.shapes = Some(shapes.collect());
     }
