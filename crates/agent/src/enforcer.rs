@@ -232,7 +232,7 @@ impl<S: Source, K: WatchedKernel, O: Observer> Enforcer<S, K, O> {
         let lacks =
             self.enforcement().map(|enforcement| enforcement.live().lacks().iter().cloned().collect());
         self.warn(Topic::Pods, self.source.placement().notes.clone());
-        self.warn(Topic::Unsupported, lacks.unwrap_or_else(Vec::new));
+        self.warn(Topic::Unsupported, lacks.unwrap_or_default());
         self.is_unwritten = true;
         done
     }

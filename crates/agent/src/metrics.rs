@@ -87,11 +87,11 @@ impl Collector for Sample {
             &[("node", self.node.as_str()), ("version", env!("CARGO_PKG_VERSION"))],
         )?;
         let help = "Whether what is in force is what the files say.";
-        metrics.gauge("palisade_in_force", help, None, u64::from(self.in_force))?;
+        metrics.gauge("palisade_in_force", help, None, &u64::from(self.in_force))?;
         let last = figures.last_success.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let last = last.unwrap_or_default().as_secs_f64();
         let help = "When what is wanted was last known to be in force.";
-        metrics.gauge("palisade_last_success_timestamp", help, Some(&Unit::Seconds), last)?;
+        metrics.gauge("palisade_last_success_timestamp", help, Some(&Unit::Seconds), &last)?;
         let reloads = [("ok", figures.reloads), ("refused", figures.refused_reloads)];
         let reloads = reloads.map(|(result, count)| ([("result", result)], count));
         metrics.counters("palisade_reloads", "How often the files were read again.", reloads)?;
@@ -107,7 +107,7 @@ impl Collector for Sample {
             ("palisade_pods", "Pods of this machine.", self.pods as u64),
             ("palisade_epoch", "Events that changed anything.", self.epoch),
         ] {
-            metrics.gauge(name, help, None, value)?;
+            metrics.gauge(name, help, None, &value)?;
         }
         let by = |value: fn(&Count) -> u64| {
             self.counts.iter().map(move |(decider, count)| (labels(decider), value(count)))
@@ -138,9 +138,9 @@ impl Metrics<'_> {
         name: &str,
         help: &str,
         unit: Option<&Unit>,
-        value: impl EncodeGaugeValue,
+        value: &impl EncodeGaugeValue,
     ) -> fmt::Result {
-        self.0.encode_descriptor(name, help, unit, MetricType::Gauge)?.encode_gauge(&value)
+        self.0.encode_descriptor(name, help, unit, MetricType::Gauge)?.encode_gauge(value)
     }
 
     fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
