@@ -229,7 +229,7 @@ impl<S: Source, K: WatchedKernel, O: Observer> Enforcer<S, K, O> {
             }
             KernelState::Changing => Done::default(),
         };
-        let lacks =
+        let lacks: Option<Vec<String>> =
             self.enforcement().map(|enforcement| enforcement.live().lacks().iter().cloned().collect());
         self.warn(Topic::Pods, self.source.placement().notes.clone());
         self.warn(Topic::Unsupported, lacks.unwrap_or_default());
