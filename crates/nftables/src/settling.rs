@@ -168,10 +168,63 @@ fn is_node_chain(name: &Name) -> bool {
     NODE_CHAINS.contains(&name.as_str())
 }
 
-/// Returns the address of a key that is a single address.
+/// Returns the address in a key that has one, beside protocols and ports; `None` for ranges and for interfaces.
 fn address(key: &Key) -> Option<IpAddr> {
-    match key.as_slice() {
-        [(Value::Address(first), Value::Address(last))] if first == last => Some(*first),
-        _ => None,
+    let mut found = None;
+    for part in key {
+        match part {
+            (Value::Address(first), Value::Address(last)) if first == last && found.is_none() => {
+                found = Some(*first);
+            }
+            (Value::Number(_), Value::Number(_)) => {}
+            _ => return None,
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(n: u8) -> (Value, Value) {
+        let value = Value::Address(IpAddr::from([10, 0, 0, n]));
+        (value, value)
+    }
+
+    fn joining(set: &str, key: Key) -> Patch {
+        let elements = [(key, None)].into();
+        Patch { join: [(Name::new(set), elements)].into(), ..Patch::default() }
+    }
+
+    #[test]
+    fn changes_wait_for_those_that_a_packet_could_combine_them_with() {
+        let peer = |n| joining("peers", vec![address(n)]);
+        let port = (Value::Number(80), Value::Number(80));
+        let mut settling = Settling::default();
+        // While endpoints are not known, everything waits.
+        assert_eq!(settling.awaited(&peer(1), 0), None);
+        assert_eq!(settling.committed(&peer(1), 0), 1);
+        assert_eq!(settling.awaited(&peer(2), 0), Some(1));
+        assert_eq!(settling.awaited(&peer(2), 1), None);
+        settling.observe(&Program::default());
+        for n in 2..6 {
+            assert_eq!(settling.awaited(&peer(n), 1), None);
+            assert_eq!(settling.committed(&peer(n), 1), n.into());
+        }
+        // The same address again, in whatever set.
+        assert_eq!(settling.awaited(&joining("others", vec![address(3), port]), 1), Some(3));
+        assert_eq!(settling.awaited(&joining("others", vec![address(9), port]), 1), None);
+        // An endpoint of this machine, a range, an interface.
+        let dispatched = joining("to_pod4", vec![address(7)]);
+        assert_eq!(settling.awaited(&dispatched, 1), Some(5));
+        let range = (address(1).0, address(2).0);
+        assert_eq!(settling.awaited(&joining("peers", vec![range]), 4), Some(5));
+        assert_eq!(settling.committed(&dispatched, 5), 6);
+        assert_eq!(settling.awaited(&peer(8), 5), Some(6));
+        assert_eq!(settling.awaited(&peer(8), 6), None);
+        assert_eq!(settling.committed(&peer(8), 6), 7);
+        assert_eq!(settling.awaited(&peer(7), 6), Some(7));
+        assert_eq!(settling.awaited(&peer(9), 6), None);
     }
 }

@@ -454,18 +454,23 @@ fn figures() {
         });
         took("read all of it", &mut || drop(linux.read().unwrap().unwrap()));
         let one = |n: u32| plain([exact([v4(n), number(17), number(53)])]);
-        let mut times = Vec::new();
-        for n in 0..2000 {
-            let join = Patch { join: [(name("many"), one(n))].into(), ..Patch::default() };
-            let leave = Patch { leave: [(name("many"), one(n))].into(), ..Patch::default() };
-            for patch in [join, leave] {
-                let began = Instant::now();
-                linux.patch(&patch).unwrap();
-                times.push(began.elapsed());
-            }
-        }
-        times.sort();
-        println!("one element: p50 {:.1?}, p99 {:.1?}, worst {:.1?}", times[2000], times[3960], times[3999]);
+        let join = |n| Patch { join: [(name("many"), one(n))].into(), ..Patch::default() };
+        let leave = |n| Patch { leave: [(name("many"), one(n))].into(), ..Patch::default() };
+        let mut timed = |what: &str, patches: &mut dyn Iterator<Item = Patch>| {
+            let mut times: Vec<Duration> = patches
+                .map(|patch| {
+                    let began = Instant::now();
+                    linux.patch(&patch).unwrap();
+                    began.elapsed()
+                })
+                .collect();
+            times.sort();
+            let at = |hundredth: usize| times[(times.len() - 1) * hundredth / 100];
+            println!("{what}: p50 {:.1?}, p99 {:.1?}, worst {:.1?}", at(50), at(99), at(100));
+        };
+        timed("one element", &mut (0..2000).map(join).chain((0..2000).map(leave)));
+        // A packet could combine these, so that each waits for the one before.
+        timed("one element to and fro", &mut (0..100).flat_map(|n| [join(n), leave(n)]));
         let many = || plain((0..10_000).map(|n| exact([v4(n), number(17), number(53)])));
         let join = Patch { join: [(name("many"), many())].into(), ..Patch::default() };
         took("10,000 elements come", &mut || linux.patch(&join).unwrap());
