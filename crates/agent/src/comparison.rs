@@ -277,6 +277,8 @@ mod tests {
         Change::Apply(Loaded::from(pod))
     }
 
+    // The comparison of a real caller consumes both sides.
+    #[allow(clippy::needless_pass_by_value)]
     fn counts(before: Objects, after: Objects) -> (usize, usize) {
         (before.pods.len(), after.pods.len())
     }

@@ -314,7 +314,7 @@ fn no_mixture_of_several_changes_lets_through_what_all_policies_refuse() {
         let pods: Vec<&String> = names.iter().filter(|name| !name.contains(" of ")).collect();
         let all: Vec<&String> = names.iter().collect();
         let mut source = Followed::default();
-        let mut live = Live::new(View::default(), NODES[0], Wiring::new());
+        let mut live = Compiler::new(View::default(), NODES[0], Wiring::new());
         let mut sequence = Sequence::new(live.program());
         for step in 0..14 {
             let some = if dice.roll(4) == 0 { &all } else { &pods };
@@ -360,7 +360,7 @@ fn changes_of_pods_elsewhere_are_made_at_once() {
         let stay: String = (0..5).map(|n| pod(10 + n, apps[n])).collect();
         let mut chosen = [3, 4].map(|n| (n, 0));
         let mut source = Followed::default();
-        let mut live = Live::new(View::default(), NODES[0], Wiring::new());
+        let mut live = Compiler::new(View::default(), NODES[0], Wiring::new());
         let world = |chosen: &[(usize, usize)]| {
             let pods: String = chosen.iter().map(|(n, app)| pod(*n, apps[*app])).collect();
             world("one", "none", "zz", &policies)
